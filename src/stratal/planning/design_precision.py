@@ -63,7 +63,8 @@ def expected_precision(
     if labels is None and is_uninformative(population_stratum) and not is_exact:
         return _worst_case_precision(design, estimators, strata, n_h)
     if labels is None:
-        scenarios, simple_scenarios = strata.scenarios, population_stratum.scenarios
+        scenarios = strata.scenarios
+        simple_scenarios = population_stratum.scenarios
     else:
         scenarios = labels.scenario(strata, n_h)
         simple_scenarios = labels.scenario(population_stratum, n)

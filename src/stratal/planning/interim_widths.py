@@ -17,7 +17,7 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, means_of_s
 from stratal.designs import StratifiedWeighting
 from stratal.designs.stratified import stratified_factors
 from stratal.estimation.estimand import LabelledOutcomes
-from stratal.estimation.outcome_means import estimate_mean
+from stratal.estimation.outcome_means import mean_without_proxy
 from stratal.intervals.guards import UnitMoments, Variances, stratum_rates
 from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.planning.expected_widths import (
@@ -107,19 +107,40 @@ class ExpectedMeanWidths:
             )
         is_label_based = np.broadcast_to(label_based, labels.shape[:-1]).ravel().tolist()
         widths = [
-            interim_half_width(
-                self.sizes,
-                n_h,
-                self.means,
-                self.variances,
-                labelled=(z, self.stratum),
-                bounds=self.outcomes.bounds,
-                confidence_level=self.confidence_level,
-                label_based=depends_on_labels,
-            )
+            self._simulated_half_width(n_h, label_based=depends_on_labels)
             for n_h, depends_on_labels in zip(labels.reshape(-1, n_strata), is_label_based, strict=True)
         ]
         return np.reshape(widths, labels.shape[:-1])
+
+    def _simulated_half_width(self, n_h: IntArray, *, label_based: bool) -> float:
+        """Return half the mean width of the default interval with n_h (H,) labels, of which some exist.
+
+        `label_based` states whether n_h depends on the existing labels.
+        """
+        sizes = self.sizes
+        z = self.outcomes.z
+        low, high = self.outcomes.bounds
+        if not math.isfinite(high - low):
+            observed = z, self.stratum
+            return unbounded_half_width(sizes, n_h, self.variances, self.confidence_level, observed)
+        if n_h.sum() > MAX_SIMULATED_LABELS or np.all(n_h >= sizes):
+            error = math.sqrt(expected_variance(sizes, n_h, self.variances))
+            return normal_half_width(error, self.confidence_level)
+        n_new = n_h - np.bincount(self.stratum, minlength=len(sizes))
+        unit_means = unit_scale(self.means, (low, high))
+        unit_variances = self.variances / (high - low) ** 2
+        stratum = np.concatenate([self.stratum, np.repeat(np.arange(len(sizes)), n_new)])
+        is_adaptive = label_based and len(sizes) > 1
+        weighting = StratifiedWeighting(stratum=stratum, sizes=sizes, has_adaptive_allocation=is_adaptive)
+        is_binary = bool(np.all((z == low) | (z == high)))
+        widths = []
+        for unit_outcomes in label_sets(n_new, unit_means, unit_variances, is_binary=is_binary):
+            all_outcomes = np.concatenate([z, low + (high - low) * unit_outcomes])
+            estimate = mean_without_proxy(
+                all_outcomes, weighting, estimator="horvitz-thompson", bounds=(low, high)
+            )
+            widths.append(estimate.confidence_interval(self.confidence_level).width)
+        return float(np.mean(widths)) / 2.0
 
 
 def _possible_means(means: FloatArray, deviations: FloatArray, bounds: tuple[float, float]) -> FloatArray:
@@ -131,60 +152,6 @@ def _possible_means(means: FloatArray, deviations: FloatArray, bounds: tuple[flo
     root = np.sqrt(np.maximum(1.0 - 4.0 * (deviations / (high - low)) ** 2, 0.0))
     unit_means = np.clip((means - low) / (high - low), (1.0 - root) / 2.0, (1.0 + root) / 2.0)
     return low + (high - low) * unit_means
-
-
-def interim_half_width(
-    sizes: IntArray,
-    n_h: IntArray,
-    means: FloatArray,
-    variances: FloatArray,
-    *,
-    labelled: tuple[FloatArray, IntArray],
-    bounds: tuple[float, float],
-    confidence_level: float,
-    label_based: bool,
-) -> float:
-    """Return half the mean width of the default interval of a stratified mean, given its existing labels.
-
-    Parameters
-    ----------
-    sizes : int (H,)
-        N_h; one stratum is a simple random sample.
-    n_h : int (H,)
-        Total number of labels.
-    means, variances : float (H,)
-        Mean and S_h² of the new outcomes in each stratum.
-    labelled : (float (m,), int (m,))
-        Outcome and stratum of the existing labels.
-    bounds : (float, float)
-        Of the outcome; infinite ones give the skewness-corrected interval.
-    confidence_level : float
-    label_based : bool
-        Whether n_h depends on the existing labels.
-    """
-    low, high = bounds
-    outcomes, stratum_of_label = labelled
-    if not np.isfinite(high - low):
-        return unbounded_half_width(sizes, n_h, variances, confidence_level, labelled)
-    if n_h.sum() > MAX_SIMULATED_LABELS or np.all(n_h >= sizes):
-        return normal_half_width(math.sqrt(expected_variance(sizes, n_h, variances)), confidence_level)
-    n_new = n_h - np.bincount(stratum_of_label, minlength=len(sizes))
-    unit_means = unit_scale(means, (low, high))
-    unit_variances = variances / (high - low) ** 2
-    stratum = np.concatenate([stratum_of_label, np.repeat(np.arange(len(sizes)), n_new)])
-    weighting = StratifiedWeighting(
-        stratum=stratum, sizes=sizes, has_adaptive_allocation=label_based and len(sizes) > 1
-    )
-    is_binary = bool(np.all((outcomes == low) | (outcomes == high)))
-    widths = []
-    for unit_outcomes in label_sets(n_new, unit_means, unit_variances, is_binary=is_binary):
-        z = np.concatenate([outcomes, low + (high - low) * unit_outcomes])
-        no_proxies = np.zeros((len(z), 0))
-        estimate = estimate_mean(
-            z, no_proxies, weighting, None, stratum=stratum, estimator="horvitz-thompson", bounds=bounds
-        )
-        widths.append(estimate.confidence_interval(confidence_level).width)
-    return float(np.mean(widths)) / 2.0
 
 
 def label_sets(
@@ -305,7 +272,9 @@ def interval_of_counts(
     rates_of_strata = stratum_rates(value, labels, Variances())
     tail = (1.0 - confidence_level) / 2.0
     low, high = stratified_clopper_pearson(rates_of_strata, tail, tail)
-    return (np.minimum(low, value).reshape(shape[:-1]), np.maximum(high, value).reshape(shape[:-1]))
+    low = np.minimum(low, value).reshape(shape[:-1])
+    high = np.maximum(high, value).reshape(shape[:-1])
+    return low, high
 
 
 def expected_half_width_of_counts(
@@ -334,9 +303,8 @@ def expected_half_width_of_counts(
     """
     observed_counts, observed_ones = observed or (np.zeros_like(counts), np.zeros_like(counts))
     ones = observed_ones + count_quantiles(counts - observed_counts, means)
-    low, high = interval_of_counts(
-        sizes, counts, ones, confidence_level, label_based=observed is not None and label_based
-    )
+    depends_on_labels = observed is not None and label_based
+    low, high = interval_of_counts(sizes, counts, ones, confidence_level, label_based=depends_on_labels)
     return np.asarray((high - low).mean(axis=0) / 2.0)
 
 
@@ -347,10 +315,10 @@ def count_quantiles(counts: IntArray, means: FloatArray) -> FloatArray:
     """
     levels = level_orders(np.shape(means)[-1]).T.reshape(QUANTILE_SETS, *(1,) * (np.ndim(counts) - 1), -1)
     varies = (counts > 0) & (means > 0) & (means < 1)
+    trials = np.where(varies, counts, 1).astype(np.float64)
+    rates = np.where(varies, means, 0.5)
     with np.errstate(invalid="ignore"):
-        counts_of_levels = bdtrik(
-            levels, np.where(varies, counts, 1).astype(np.float64), np.where(varies, means, 0.5)
-        )
+        counts_of_levels = bdtrik(levels, trials, rates)
     # `bdtrik` returns a real number, often just above a whole one because of rounding.
     ones = np.clip(all_rounded_up(counts_of_levels), 0, counts)
     return np.asarray(np.where(varies, ones, counts * (np.asarray(means) >= 1.0)))

@@ -267,13 +267,6 @@ class Planner:
         notes: tuple[str, ...],
     ) -> Plan:
         """Return the plan with its strata and allocation: one stratum if it does not stratify."""
-        labels = self.labels
-        if labels is None:
-            expectation_notes = self.anticipated.remarks(planned.strata)
-            assumptions = self.anticipated.assumptions
-        else:
-            expectation_notes = labels.notes
-            assumptions = labels.assumptions
         strata = planned.strata
         allocation = planned.allocation
         score_notes = self.anticipated.score_notes
@@ -281,6 +274,18 @@ class Planner:
             strata = self.anticipated.population_stratum
             allocation = simple_allocation(strata, n_labels)
             score_notes = ()
+        labels = self.labels
+        if labels is None:
+            scenario = None
+            described_labels = None
+            expectation_notes = self.anticipated.remarks(planned.strata)
+            assumptions = self.anticipated.assumptions
+        else:
+            scenario = labels.scenario(strata, allocation.n_h)
+            described_labels = labels.to_dict()
+            expectation_notes = labels.notes
+            assumptions = labels.assumptions
+        misread_notes = (note for part in self.parts for note in part.misread_score_notes(self.population))
         return Plan(
             budget=n_labels,
             population_size=self.population.size,
@@ -292,7 +297,7 @@ class Planner:
             notes=(
                 *self.population.notes,
                 *score_notes,
-                *(note for part in self.parts for note in part.misread_score_notes(self.population)),
+                *misread_notes,
                 *self._rare_class_notes(strata, allocation),
                 *expectation_notes,
                 *recommendation_notes,
@@ -300,8 +305,8 @@ class Planner:
                 *notes,
                 *allocation.notes,
             ),
-            scenario=None if labels is None else labels.scenario(strata, allocation.n_h),
-            labels=None if labels is None else labels.to_dict(),
+            scenario=scenario,
+            labels=described_labels,
             confidence_level=self.confidence_level,
             population=self.population,
             estimand=self.estimand.to_dict() if self.estimand.recorded else None,
@@ -806,9 +811,8 @@ class Planner:
             return True
         efficiency = stratified.relative_efficiency
         simple_efficiency = simple.relative_efficiency or 0.0
-        return efficiency is None or efficiency >= max(
-            _MIN_EFFICIENCY, _EFFICIENCY_TOLERANCE * simple_efficiency
-        )
+        min_efficiency = max(_MIN_EFFICIENCY, _EFFICIENCY_TOLERANCE * simple_efficiency)
+        return efficiency is None or efficiency >= min_efficiency
 
     @property
     def _how_to_keep_strata(self) -> str:

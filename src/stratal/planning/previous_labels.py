@@ -22,10 +22,13 @@ from stratal.designs.stratum_moments import stratum_counts, stratum_kurtoses
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.anticipated import NO_MISSING_LABELS
 from stratal.estimation.entry_points import estimate
+from stratal.estimation.estimate import Estimate
 from stratal.labels.accepted_types import as_labels, is_indexed
 from stratal.labels.joined_labels import join_labels
 from stratal.labels.labels import Labels
 from stratal.planning.interim_widths import implied_means
+from stratal.population.distribution import Distribution
+from stratal.population.drawn_units import DrawnUnits
 from stratal.population.population import Population
 from stratal.population.rules import possible_levels
 from stratal.protocols import JsonDict, Keywords
@@ -100,19 +103,7 @@ class PreviousLabels:
             labelled_population = labelled_units
         units = labelled_population.units_with_ids(label_ids)
         _refuse_unknown_ids(existing_labels, label_ids, id_texts(units.ids))
-        # The estimate of a mean from these labels decides how a label becomes an outcome, and its bounds.
-        n = len(label_ids)
-        fractions = np.full(n, min(n / labelled_population.size, 1.0))
-        design = SimpleRandom(budget=max(n, 1))
-        sample = make_sample(design, labelled_population, 0, units, fractions, digested=False)
-        with warnings.catch_warnings(action="ignore", category=StratalWarning):
-            mean = estimate(
-                sample,
-                existing_labels,
-                estimator="horvitz-thompson",
-                predicted=labelled_population.roles.answer,
-            )
-        rows = np.flatnonzero(join_labels(sample, existing_labels).labelled)
+        mean, rows = _estimated_mean(existing_labels, labelled_population, units)
         self.z = mean.evidence.z
         self.binary = mean.outcome == "binary"
         self.source = existing_labels.source
@@ -153,13 +144,15 @@ class PreviousLabels:
         """
         if self.z.std() == 0:
             return {}
-        correlations = {
-            name: float(np.corrcoef(self.columns[name], self.z)[0, 1])
-            for name in names
-            if self.columns[name].std() > 0
-        }
         limit = -2.0 / math.sqrt(len(self.z))
-        return {name: value for name, value in correlations.items() if value < limit}
+        opposed = {}
+        for name in names:
+            scores = self.columns[name]
+            if scores.std() > 0:
+                correlation = float(np.corrcoef(scores, self.z)[0, 1])
+                if correlation < limit:
+                    opposed[name] = correlation
+        return opposed
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -311,17 +304,11 @@ def distribution_shift_warnings(
     population_distribution = population.distribution(name)
     reference_distribution = other.distribution(name)
     values = np.union1d(population_distribution.values, reference_distribution.values)
-    # Shares of the units with at most each value.
-    distribution_functions = [
-        np.concatenate([[0.0], np.cumsum(distribution.counts) / distribution.size])[
-            np.searchsorted(distribution.values, values, side="right")
-        ]
-        for distribution in (population_distribution, reference_distribution)
-    ]
-    distance = float(np.abs(distribution_functions[0] - distribution_functions[1]).max())
-    by_chance = _KOLMOGOROV_SMIRNOV_QUANTILE * math.sqrt(
-        1.0 / population_distribution.size + 1.0 / reference_distribution.size
-    )
+    population_shares = _shares_up_to(population_distribution, values)
+    reference_shares = _shares_up_to(reference_distribution, values)
+    distance = float(np.abs(population_shares - reference_shares).max())
+    variance_factor = 1.0 / population_distribution.size + 1.0 / reference_distribution.size
+    by_chance = _KOLMOGOROV_SMIRNOV_QUANTILE * math.sqrt(variance_factor)
     if distance <= max(MAX_IRRELEVANT_SHIFT, by_chance):
         return ()
     population_mean = population_distribution.mean
@@ -333,6 +320,26 @@ def distribution_shift_warnings(
         "population: label a pilot of its units, or use proportional allocation, which does not depend on "
         "the calibration.",
     )
+
+
+def _estimated_mean(labels: Labels, population: Population, units: DrawnUnits) -> tuple[Estimate, IntArray]:
+    """Return the mean of the labels of units, and the rows (m,) of the units that have one.
+
+    The estimate determines how a label becomes an outcome, and the bounds of the outcome.
+    """
+    n = len(units.ids)
+    fractions = np.full(n, min(n / population.size, 1.0))
+    sample = make_sample(SimpleRandom(budget=n), population, 0, units, fractions, digested=False)
+    options: Keywords = {"estimator": "horvitz-thompson", "predicted": population.roles.answer}
+    with warnings.catch_warnings(action="ignore", category=StratalWarning):
+        mean = estimate(sample, labels, **options)
+    return mean, np.flatnonzero(join_labels(sample, labels).labelled)
+
+
+def _shares_up_to(distribution: Distribution, values: FloatArray) -> FloatArray:
+    """Return the shares of the units with at most each value (v,): the distribution function."""
+    shares = np.concatenate([[0.0], np.cumsum(distribution.counts) / distribution.size])
+    return np.asarray(shares[np.searchsorted(distribution.values, values, side="right")])
 
 
 def _require_ids(labels: object) -> Labels:

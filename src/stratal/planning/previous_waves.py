@@ -150,6 +150,10 @@ class PreviousWaves:
                     action="Leave out this wave, or plan with the proxy with which it was drawn.",
                 )
         other_proxies = [name for name in population.proxy_names if name != info.name]
+        further_proxies = [
+            name for name in other_proxies if all(name in sample.proxy_names for sample in samples)
+        ]
+        groups = [name for name in population.group_names if all(name in sample.groups for sample in samples)]
         labelled = [_wave_labels(sample, labels, info.bounds) for sample, labels in pairs]
         with_labels = tuple(wave for wave in labelled if wave is not None)
         if not with_labels:
@@ -161,12 +165,8 @@ class PreviousWaves:
             waves=with_labels,
             proxy=info.name,
             bounds=info.bounds,
-            further_proxies=tuple(
-                name for name in other_proxies if all(name in sample.proxy_names for sample in samples)
-            ),
-            groups=tuple(
-                name for name in population.group_names if all(name in sample.groups for sample in samples)
-            ),
+            further_proxies=tuple(further_proxies),
+            groups=tuple(groups),
         )
 
     @property
@@ -288,30 +288,22 @@ class PreviousWaves:
     @cached_property
     def design_matrices(self) -> list[FloatArray]:
         """The design matrix (m, k) of each wave."""
-        return [
-            np.stack(
-                [
-                    np.broadcast_to(term.formula.evaluate(wave.columns), wave.outcomes.shape)
-                    for term in self.terms
-                ],
-                axis=1,
-            )
-            for wave in self.waves
-        ]
+        matrices = []
+        for wave in self.waves:
+            regressors = [term.formula.evaluate(wave.columns) for term in self.terms]
+            # The constant is one number.
+            columns = [np.broadcast_to(regressor, wave.outcomes.shape) for regressor in regressors]
+            matrices.append(np.stack(columns, axis=1))
+        return matrices
 
     def fit(self, n_waves: int, half_life: float) -> FloatArray:
         """Return the coefficients (k,) from the first waves; a label's weight halves with each half-life."""
-        waves = self.waves[:n_waves]
-        ages = np.arange(n_waves)[::-1]
-        weights = np.concatenate(
-            [
-                np.full(len(wave.outcomes), 0.5 ** (age / half_life))
-                for age, wave in zip(ages, waves, strict=True)
-            ]
-        )
+        outcomes = [wave.outcomes for wave in self.waves[:n_waves]]
+        weight_of_waves = [0.5 ** (age / half_life) for age in reversed(range(n_waves))]
+        weights = np.repeat(weight_of_waves, [len(each) for each in outcomes])
         return fit_penalised(
             np.concatenate(self.design_matrices[:n_waves]),
-            np.concatenate([wave.outcomes for wave in waves]),
+            np.concatenate(outcomes),
             weights,
             np.array([term.prior_mean for term in self.terms]),
             np.array([term.penalty for term in self.terms]),

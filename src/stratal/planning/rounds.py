@@ -488,17 +488,21 @@ def next_round(
         warn_caller(note)
     # With a target, the labels determine when labelling ends, which the interval must take into account.
     label_based = half_width is not None or analysis.follows_labels(n_h)
-    if label_based:
-        rule_text = f"{allocation_of}, {analysis.note}"
-    else:
-        rule_text = "by the plan's rule"
-    larger_design = design_with_counts(
-        sample, n_h, rule_text, label_based=label_based, outcomes=analysis.outcomes
-    )
+    larger_design = _larger_design(sample, n_h, analysis, allocation_of, label_based=label_based)
     larger = extend_sample(sample, larger_design, drawn_population)
     if half_width is None:
         return larger
     return replace(larger, half_width=float(np.min(half_width)))
+
+
+def _larger_design(
+    sample: Sample, n_h: IntArray, analysis: InterimAnalysis, allocation_of: str, *, label_based: bool
+) -> Design:
+    """Return the design with n_h (H,) units, and a note on the rule of the allocation."""
+    rule_text = "by the plan's rule"
+    if label_based:
+        rule_text = f"{allocation_of}, {analysis.note}"
+    return design_with_counts(sample, n_h, rule_text, label_based=label_based, outcomes=analysis.outcomes)
 
 
 def _require_one_size(additional: int | None, half_width: Any, design: Design | None) -> None:

@@ -338,9 +338,8 @@ class Selection(PageDisplay):
                 self._codes[row, code_by_answer[label]] if label in code_by_answer else -1
                 for row, label in pairs
             ]
-            outcomes = outcomes_of(
-                "accuracy", None, self._codes, rows, np.array(preferred_codes, np.int64), weights
-            )
+            preferred = np.array(preferred_codes, np.int64)
+            outcomes = outcomes_of("accuracy", None, self._codes, rows, preferred, weights)
             assert outcomes is not None
             values, largest_difference = outcomes
             is_tie = np.array([label == TIE for label in labels], dtype=bool)
@@ -457,17 +456,18 @@ class Selection(PageDisplay):
         is_undrawn[draws.rows[is_used]] = False
         # Signed metrics lie between −1 and 1, the others between 0 and 1.
         largest_difference = 2.0 if design.criterion in SIGNED else 1.0
+        draw_steps = DrawSteps(
+            inverse_probability=draws.inverse_probability[is_used],
+            largest_inverse=draws.max_inverse_probability[is_used],
+            size=differences.size,
+        )
         interval = DifferenceInterval(
             value=value,
             bounds=(-largest_difference, largest_difference),
             gains=np.where(is_labelled, gains, worst_gains)[is_used, None],
             losses=np.where(is_labelled, -gains, worst_gains)[is_used, None],
             spread=draws.inverse_probability_sums(differences, np.array([j]))[is_used],
-            draw_steps=DrawSteps(
-                inverse_probability=draws.inverse_probability[is_used],
-                largest_inverse=draws.max_inverse_probability[is_used],
-                size=differences.size,
-            ),
+            draw_steps=draw_steps,
             min_distance=max(design.indifference, MIN_EXPECTED_DISTANCE),
             largest_gain=largest_gain,
             undrawn_total=largest_gain * float(is_undrawn.sum()),
@@ -563,24 +563,13 @@ class Selection(PageDisplay):
     def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict."""
         design = self._design
-        differences = {
-            row.label["model"]: (row.value, row.limits(design.confidence)) for row in self.estimates
-        }
-        models = []
-        for name in design.answers:
-            state = "out"
-            if name == self.leader:
-                state = "leads"
-            elif name in self.survivors:
-                state = "survives"
-            value, limits = differences.get(name, (None, None))
-            models.append({"model": name, "state": state, "difference": value, "confidence_interval": limits})
-        limits_of_eliminated = [
-            limits or [None] for name, (_, limits) in differences.items() if name not in self.survivors
-        ]
+        models = self._model_rows()
         notes = list(self.notes)
-        if any(limits[-1] is not None and limits[-1] >= 0 for limits in limits_of_eliminated):
-            notes.insert(0, _WIDER_INTERVAL_NOTE)
+        for row in models:
+            _, high = row["confidence_interval"] or (None, None)
+            if row["state"] == "out" and high is not None and high >= 0:
+                notes.insert(0, _WIDER_INTERVAL_NOTE)
+                break
         return json_dict(
             {
                 "statement": self.statement,
@@ -601,6 +590,22 @@ class Selection(PageDisplay):
             }
         )
 
+    def _model_rows(self) -> list[JsonDict]:
+        """Return a dict for each model: its state, and its difference from the leader with the interval."""
+        differences = {
+            row.label["model"]: (row.value, row.limits(self._design.confidence)) for row in self.estimates
+        }
+        rows = []
+        for name in self.models:
+            state = "out"
+            if name == self.leader:
+                state = "leads"
+            elif name in self.survivors:
+                state = "survives"
+            value, limits = differences.get(name, (None, None))
+            rows.append({"model": name, "state": state, "difference": value, "confidence_interval": limits})
+        return rows
+
     def _page(self) -> Page:
         """Return the statement, the table of models with the best first, and the notes."""
         result = self.to_dict()
@@ -617,10 +622,11 @@ class Selection(PageDisplay):
 
         order = {"leads": 0, "survives": 1, "out": 2}
         rows = sorted(result["models"], key=lambda row: (order[row["state"]], -(row["difference"] or 0.0)))
+        cells = [[row["model"], row["state"], difference_entry(row), interval_entry(row)] for row in rows]
         table = ReportTable(
             title=f"{result['labels']:,} labels of {result['population_size']:,} units",
             header=("model", "", f"less {self.leader}", level_text(result["confidence"])),
-            rows=[[row["model"], row["state"], difference_entry(row), interval_entry(row)] for row in rows],
+            rows=cells,
         )
         tables = [table] if self.labels else []
         return Page(lines=[result["statement"]], tables=tables, notes=format_notes(result["notes"]))
@@ -714,9 +720,17 @@ def select(
     rivals = tuple(j for j in models if max_differences[j] > indifference * len(codes))
     state = SelectionState(leader, models, rivals)
     empty_design = Disagreements(
-        answers=names, units=(), leaders=(), survivors=(), rivals=(), criterion=criterion, positive=positive,
-        confidence=float(confidence), indifference=float(indifference), budget=budget,
-    )  # fmt: skip
+        answers=names,
+        units=(),
+        leaders=(),
+        survivors=(),
+        rivals=(),
+        criterion=criterion,
+        positive=positive,
+        confidence=float(confidence),
+        indifference=float(indifference),
+        budget=budget,
+    )
     # Without rivals, no unit needs a label.
     n_drawable = 0
     if rivals:

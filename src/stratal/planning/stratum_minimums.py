@@ -51,21 +51,19 @@ def cell_share_minimums(
     labels_per_unit = (labels_of_cell / np.maximum(size_of_cell, 1))[cells]
     shares = MIN_CELL_SHARE * labels_per_unit * np.where(is_known, 0, sizes)
     total = int(n_h.sum())
+    minimums = lower
+    # The search begins with the complete shares, which usually fit.
     factor = 1.0
     step = 0.5
-    # Begin with the complete shares, which usually fit.
     for _ in range(_BISECTION_STEPS):
         whole_shares = all_rounded_up(factor * shares).astype(np.int64)
-        minimums = np.minimum(np.maximum(whole_shares, lower), sizes)
-        fits = int(minimums.sum()) <= total
-        if fits and factor == 1.0:
-            return minimums
-        if fits:
-            factor += step
-        else:
+        larger_minimums = np.minimum(np.maximum(whole_shares, lower), sizes)
+        if int(larger_minimums.sum()) > total:
             factor -= step
+        else:
+            minimums = larger_minimums
+            if factor == 1.0:
+                break
+            factor += step
         step /= 2.0
-    # The last factor is within a millionth of the largest one, and may be just above it.
-    if fits:
-        return minimums
-    return lower
+    return minimums

@@ -85,3 +85,14 @@ def test_the_floor_never_asks_for_more_labels_than_there_are(sizes, seed):
     assert np.all(drawn <= found)
     assert np.all(found <= sizes)
     assert found.sum() <= n_h.sum()
+
+
+@pytest.mark.parametrize("labels", range(1, 8))
+def test_the_floor_uses_all_labels_that_drawn_units_leave(labels):
+    """Half of the share of the second stratum is more than the labels that are left."""
+    sizes = np.array([100, 100])
+    n_h = np.array([30, labels])
+
+    found = cell_share_minimums(sizes, np.zeros(2, np.int64), n_h, np.array([30, 0]), np.zeros(2, dtype=bool))
+
+    assert found.tolist() == [30, labels]
