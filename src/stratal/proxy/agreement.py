@@ -237,9 +237,8 @@ def peer_weights(codes: IntArray) -> PeerWeights:
     consensus = _consensus(_renumber(codes))
     relative_weights = consensus.weights[1:] * (1.0 - consensus.copied[0, 1:])
     is_guessing = consensus.quality[1:] == 0.0
-    weights = np.rint(relative_weights * (MAX_WEIGHT / max(relative_weights.max(), NO_DIVISOR))).astype(
-        np.int64
-    )
+    scale = MAX_WEIGHT / max(relative_weights.max(), NO_DIVISOR)
+    weights = np.rint(relative_weights * scale).astype(np.int64)
     is_copied = (consensus.copied >= 0.5) & ~np.eye(len(consensus.copied), dtype=bool)
     return PeerWeights(
         weights=weights,

@@ -51,9 +51,8 @@ def adaptive_sums(
                 binary=truth.binary,
                 bounds=_outcome_bounds(strata, truth),
             )
-            n_h = optimal_integers(
-                sizes * deviations, AllocationBounds(sizes=sizes, lower=pilot, upper=sizes), budget
-            )
+            bounds = AllocationBounds(sizes=sizes, lower=pilot, upper=sizes)
+            n_h = optimal_integers(sizes * deviations, bounds, budget)
         yield draws.sums(n_h)
 
 

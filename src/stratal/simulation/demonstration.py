@@ -287,12 +287,18 @@ def read_benchmark(
         info.name: Proxy(values=columns[info.name], scaled=info.scaled, bounds=info.bounds, name=info.name)
         for info in derived_info
     }
+    proxy_columns = {name: columns[name] for name in proxies} | derived_proxies
+    group_columns = {name: columns[name] for name in groups}
+    feature_columns = {name: columns[name] for name in features}
+    shown_columns: dict[str, AnyArray] = {}
+    # A population needs at least one column.
+    if not (proxy_columns or group_columns or feature_columns):
+        shown_columns = {outcome: columns[outcome]}
     population = Population.from_arrays(
-        proxy={name: columns[name] for name in proxies} | derived_proxies or None,
-        groups={name: columns[name] for name in groups} or None,
-        features={name: columns[name] for name in features} or None,
-        # A population needs at least one column.
-        show=None if proxies or groups or features else {outcome: columns[outcome]},
+        proxy=proxy_columns or None,
+        groups=group_columns or None,
+        features=feature_columns or None,
+        show=shown_columns or None,
         predicted=predicted,
         bounds=bounds if proxies else None,
         scaled=scaled,

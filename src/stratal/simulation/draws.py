@@ -97,6 +97,8 @@ class Truth:
 
         shifts = stratum_totals(z - centre) / sizes
         variances = np.maximum(stratum_totals((z - centre) ** 2) - sizes * shifts**2, 0.0) / divisor
+        # Exact for 0 and 1; otherwise the centred sums lose fewer digits.
+        means = stratum_totals(z) / sizes if binary else shifts + centre
         column = np.zeros(len(z)) if proxy is None else proxy
         proxy_means = stratum_totals(column) / sizes
         centred = column - proxy_means[codes]
@@ -106,8 +108,7 @@ class Truth:
 
         return cls(
             sizes=sizes,
-            # Exact for 0 and 1; otherwise the centred sums lose fewer digits.
-            means=stratum_totals(z) / sizes if binary else shifts + centre,
+            means=means,
             variances=variances,
             proxy_means=proxy_means,
             proxy_variances=stratum_totals(centred**2) / divisor,

@@ -63,11 +63,14 @@ def exact_variance(
     with_replacement: bool,
 ) -> float:
     """Return Σ W_h² (1 − f_h) S_h²/n_h (Cochran 1977, eq. 5.6); with replacement 1 − f_h is 1 − 1/N_h."""
-    correction = 1.0 - (1.0 if with_replacement else counts) / sizes
+    if with_replacement:
+        correction = 1.0 - 1.0 / sizes
+    else:
+        correction = 1.0 - counts / sizes
     with np.errstate(divide="ignore", invalid="ignore"):
-        parts = (sizes / sizes.sum()) ** 2 * correction * variances / counts
+        terms = (sizes / sizes.sum()) ** 2 * correction * variances / counts
     # A stratum whose outcomes are equal needs no label.
-    return float(np.where(variances > 0, parts, 0.0).sum())
+    return float(np.where(variances > 0, terms, 0.0).sum())
 
 
 def mean_and_error(values: FloatArray) -> tuple[float, float]:

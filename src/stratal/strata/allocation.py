@@ -74,10 +74,9 @@ class Allocation(Record):
     def __post_init__(self) -> None:
         self._set(n_h=np.array(self.n_h))
         self._freeze()
-        has_equal_shapes = self.n_h.ndim == 1 and self.n_h.shape == self.minimum.shape == self.maximum.shape
-        is_within_bounds = has_equal_shapes and np.all(
-            (self.n_h >= self.minimum) & (self.n_h <= self.maximum)
-        )
+        is_within_bounds = False
+        if self.n_h.ndim == 1 and self.n_h.shape == self.minimum.shape == self.maximum.shape:
+            is_within_bounds = bool(np.all((self.n_h >= self.minimum) & (self.n_h <= self.maximum)))
         if not is_within_bounds or self.n_h.sum() != self.budget:
             raise InputError(
                 "n_h must lie within its bounds and sum to the budget",
@@ -254,7 +253,7 @@ def allocate(
             allowed = f"with method {', '.join(map(repr, methods))}"
             raise InputError(f"method '{method}' takes no {name}", allowed=allowed)
     bounds = _bounds_of_strata(strata, minimum, maximum)
-    sizes = bounds.sizes.astype(np.float64)
+    importance = ALLOCATION_METHODS[method](strata, bounds.sizes.astype(np.float64), options)
     notes: tuple[str, ...] = ()
     if method == "cost-optimal":
         if costs is None or cost_budget is None or budget is not None:
@@ -264,9 +263,8 @@ def allocate(
                 action="Give a cost per stratum and the total cost: costs=, cost_budget=.",
             )
         unit_costs, cost_limit = check_costs(bounds, costs, cost_budget)
-        importance = _neyman_importance(strata, sizes, options)
         if not importance.any():
-            importance = sizes
+            importance = bounds.sizes.astype(np.float64)
         n_h = cost_allocation(importance, unit_costs, cost_limit, bounds)
         notes = (_KNAPSACK_NOTE, f"The labels cost {float(np.asarray(costs) @ n_h):g}.")
     elif budget is None:
@@ -275,7 +273,6 @@ def allocate(
             action="Give the number of labels; only the method 'cost-optimal' works without it.",
         )
     else:
-        importance = ALLOCATION_METHODS[method](strata, sizes, options)
         n_h = optimal_integers(importance, bounds, bounds.check(budget))
         if method not in ("proportional", "equal") and standard_deviations is None and not strata.scaled:
             notes = (_UNSCALED_NOTE,)

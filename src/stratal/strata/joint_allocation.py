@@ -569,7 +569,9 @@ def allocate_several(
         max_cost = float(bounds.check(budget))
     weights = bounds.sizes / max(int(bounds.sizes.sum()), 1)
     coefficients = (weights * deviations) ** 2
-    correction = (coefficients / np.maximum(bounds.sizes, 1)).sum(axis=1) * bool(finite_population_correction)
+    correction = np.zeros(n_estimands)
+    if finite_population_correction:
+        correction = (coefficients / np.maximum(bounds.sizes, 1)).sum(axis=1)
     target_variances = target_errors**2
     constraints = Constraints(
         coefficients=coefficients / target_variances[:, None],
@@ -630,10 +632,11 @@ def _minimise_integer_cost(
         roundings.append((violation, n_h))
         multipliers = _adjust_multipliers(multipliers, ratio, step)
     roundings.sort(key=lambda rounding: rounding[0])
-    candidates = (
-        _remove_labels(constraints, _add_labels(constraints, n_h)) for _, n_h in roundings[:_N_REPAIRED]
-    )
-    best = min(candidates, key=constraints.cost)
+    repaired = []
+    for _, n_h in roundings[:_N_REPAIRED]:
+        sufficient_n_h = _add_labels(constraints, n_h)
+        repaired.append(_remove_labels(constraints, sufficient_n_h))
+    best = min(repaired, key=constraints.cost)
     # The cost is an integer, so that the bound can be rounded up, except for its rounding error.
     bound = float(np.ceil(bound - 1e-7))
     cost = constraints.cost(best)

@@ -111,21 +111,23 @@ def _fit_curve(cells: PilotCells) -> tuple[float, float, float]:
     return float(coefficients[0]), float(coefficients[1]), standard_error
 
 
-def _expected_accepted_units(sizes: IntArray, faults: FloatArray, labels: int, limit: float) -> FloatArray:
+def _expected_accepted_units(
+    sizes: IntArray, fault_rates: FloatArray, labels: int, limit: float
+) -> FloatArray:
     """Return the expected number of accepted units (J,) for regions of 1, …, J cells.
 
-    `sizes` and `faults` (J,) are the number of units and the rate of faults of each cell, `labels` is the
-    number of labels in the region, and `limit` the largest accepted share of faults.
+    `sizes` and `fault_rates` (J,) are those of the cells, `labels` is the number of labels in the region, and
+    `limit` the largest accepted share of faults.
     """
     totals = np.cumsum(sizes)
-    rates = np.cumsum(faults * sizes) / np.maximum(totals, 1)
+    fault_rates_of_sets = np.cumsum(fault_rates * sizes) / np.maximum(totals, 1)
     # Rows: the last cell of the region. Columns: the last cell of the set, which is part of the region.
     is_in_region = np.tri(len(sizes), dtype=bool)
     counts = np.where(is_in_region, labels * totals // np.maximum(totals[:, None], 1), 0)
     allowed_faults = max_faults(labels, limit, _ERROR_PER_SET)[counts]
     # P(X ≤ a) of a binomial X, by the incomplete beta function.
     pass_probabilities = special.betaincc(
-        np.maximum(allowed_faults, 0) + 1.0, np.maximum(counts - allowed_faults, 1), rates
+        np.maximum(allowed_faults, 0) + 1.0, np.maximum(counts - allowed_faults, 1), fault_rates_of_sets
     )
     pass_probabilities = np.where(is_in_region & (allowed_faults >= 0), pass_probabilities, 0.0)
     # A cell is accepted if the set that ends with it, or a larger one, passes.
@@ -156,7 +158,7 @@ def max_faults(labels: int, limit: float, error: float) -> FloatArray:
     return np.asarray(np.maximum.accumulate(allowed_faults[: labels + 1]))
 
 
-def expected_set(sizes: IntArray, faults: FloatArray, labels: int, limit: float) -> tuple[float, int]:
+def expected_set(sizes: IntArray, fault_rates: FloatArray, labels: int, limit: float) -> tuple[float, int]:
     """Return the expected number of accepted units, and that of the largest set within the limit.
 
     The arguments are those of `_expected_accepted_units`, for the best region.
@@ -168,9 +170,9 @@ def expected_set(sizes: IntArray, faults: FloatArray, labels: int, limit: float)
     (500, 500)
     """
     totals = np.cumsum(sizes)
-    rates = np.cumsum(faults * sizes) / totals
-    satisfying_sizes = totals[rates <= limit]
-    expected = float(_expected_accepted_units(sizes, faults, labels, limit).max())
+    fault_rates_of_sets = np.cumsum(fault_rates * sizes) / totals
+    satisfying_sizes = totals[fault_rates_of_sets <= limit]
+    expected = float(_expected_accepted_units(sizes, fault_rates, labels, limit).max())
     return expected, int(satisfying_sizes.max(initial=0))
 
 
