@@ -17,6 +17,7 @@ from stratal.planning.budget_search import check_half_widths, smallest_budget
 from stratal.planning.design_precision import expected_precision, simple_allocation
 from stratal.planning.plan import PROXY_ASSUMPTIONS, Plan
 from stratal.planning.planner import EVERY_UNIT, PILOT_LABELS, Planner
+from stratal.planning.power import check_share
 from stratal.population.population import Population, require_population
 from stratal.population.predictions import with_predictions
 from stratal.strata.arguments import check_budget, whole_number
@@ -288,12 +289,7 @@ def plan_for_rate(
     True
     """
     size = whole_number("population_size", population_size)
-    if not 0 < rate < 1:
-        if 1 <= rate < 100:
-            percent = f"For {rate:g}% write {rate / 100:g}."
-        else:
-            percent = None
-        raise InputError("rate must lie between 0 and 1", given=f"{rate:g}", action=percent)
+    check_share("rate", rate)
     _require_one_goal(budget, half_width)
     if sensitivity is not None or specificity is not None:
         population = _judged_population(size, rate, sensitivity, specificity)

@@ -69,7 +69,7 @@ def plan_to_detect(
     shares = {"detect": detect, "rate": rate, "equal_answers": equal_answers, "power": power}
     for name, share in shares.items():
         if share is not None:
-            _check_share(name, share)
+            check_share(name, share)
     check_confidence_level(confidence_level)
     # Rounded, so that shares such as 1 − 0.9 give whole numbers of labels.
     if equal_answers is None:
@@ -123,14 +123,13 @@ def plan_to_detect(
     }
 
 
-def _check_share(name: str, share: float) -> None:
+def check_share(name: str, share: float) -> None:
     """Raise an error if a share does not lie between 0 and 1."""
     if not 0 < share < 1:
+        percent = None
         # Such a number is probably a percentage.
         if 1 <= share < 100:
             percent = f"For {share:g}% write {share / 100:g}."
-        else:
-            percent = None
         raise InputError(f"{name} must lie between 0 and 1", given=f"{share:g}", action=percent)
 
 
