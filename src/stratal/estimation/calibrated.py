@@ -288,13 +288,11 @@ def population_with_features(sample: Sample, path: Path, features: Sequence[str]
         If the sample was not drawn from it.
     """
     others = [name for name in _rule(sample).columns if name not in sample.proxy_names]
-    additional = [name for name in features if name not in (*sample.proxy_names, *others)]
+    groups = [name for name in others if name in sample.groups]
+    numbers = [name for name in others if name not in sample.groups]
+    numbers += [name for name in features if name not in (*sample.proxy_names, *others)]
     population = Population.read(
-        path,
-        id=sample.question.id,
-        proxy=list(sample.proxy_names),
-        groups=[name for name in others if name in sample.groups],
-        features=[*(name for name in others if name not in sample.groups), *additional],
+        path, id=sample.question.id, proxy=list(sample.proxy_names), groups=groups, features=numbers
     )
     return require_same_population(sample, population)
 

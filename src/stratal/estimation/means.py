@@ -274,11 +274,13 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
         if self.levels:
             irrelevant_cells = (f"other {self.group}",)
             names = irrelevant_cells + names
+            tests = (self.outside, *tests)
         return Influence(
             value=np.nan,
             mean=self._by_level(levels, scales) * within.mean,
             square=self._by_level(levels, len(levels) * scales**2) * within.square,
-            cells=Cells(names=names, tests=((self.outside,) * len(irrelevant_cells) + tests)[:-1]),
+            # The last cell has no test.
+            cells=Cells(names=names, tests=tests[:-1]),
             known_cells=irrelevant_cells,
         )
 
@@ -289,11 +291,12 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
         shares = self._shares(population, levels)
         values = self._level_averages(population, levels, outcome.mean)
         deviation = outcome.mean - self._by_level(levels, values)
+        expected_square = deviation * deviation + outcome.variance
         level_numbers = self._by_level(levels, np.arange(float(len(levels))))
         yield Influence(
             value=float(values[0]) if len(levels) == 1 else np.nan,
             mean=self._by_level(levels, 1.0 / shares) * deviation,
-            square=self._by_level(levels, 1.0 / shares**2) * (deviation * deviation + outcome.variance),
+            square=self._by_level(levels, 1.0 / shares**2) * expected_square,
             cells=_ALL_UNITS,
             levels=replace(level_numbers, otherwise=float(len(levels))),
         )

@@ -86,10 +86,9 @@ def move_limits_outwards(
     function of this limit and of other, inexact shares would just miss the true value.
     """
     half = 0.5 / units
-    return (
-        np.where(centre - low > _MAX_ROUNDING_ERROR, np.maximum(low - half, 0.0), low),
-        np.where(high - centre > _MAX_ROUNDING_ERROR, np.minimum(high + half, 1.0), high),
-    )
+    outer_low = np.where(centre - low > _MAX_ROUNDING_ERROR, np.maximum(low - half, 0.0), low)
+    outer_high = np.where(high - centre > _MAX_ROUNDING_ERROR, np.minimum(high + half, 1.0), high)
+    return outer_low, outer_high
 
 
 def limits_of_function(
@@ -141,8 +140,9 @@ class ShareFunctionInterval(OffsetInterval):
         units: FloatArray | float = np.inf,
     ) -> ShareFunctionInterval:
         """Return the interval around the function of the estimated shares; by default uncorrelated."""
+        centre = np.array([rate.value for rate in rates])
         return cls(
-            value=float(function(np.array([rate.value for rate in rates]))),
+            value=float(function(centre)),
             function=function,
             rates=tuple(rates),
             correlation=np.eye(len(rates)) if correlation is None else correlation,

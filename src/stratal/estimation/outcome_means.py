@@ -755,11 +755,14 @@ def build_estimate(
     shared_lam: tuple[float, ...] = ()
     if evidence.uses_proxy and np.all(lam == lam[0]):
         shared_lam = tuple(lam[0].tolist())
+    estimator = options.estimator
+    if options.lam is not None:
+        estimator = "difference (given λ)"
     return Estimate.from_evidence(
         evidence,
         standard_error=math.sqrt(evidence.reported_variance),
         design=options.design,
-        estimator=options.estimator if options.lam is None else "difference (given λ)",
+        estimator=estimator,
         lam=shared_lam,
         stratum_table=StratumTable(sizes=sizes, stratum=stratum, lam=lam, z=z),
         remarks=notes,

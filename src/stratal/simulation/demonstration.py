@@ -106,10 +106,11 @@ def make_data() -> DemoData:
     classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=MAX_ITERATIONS))
     classifier.fit(images[training], labels[training])
     probabilities = classifier.predict_proba(images[population])
+    predicted_digits = classifier.classes_[probabilities.argmax(axis=1)]
     return DemoData(
         ids=np.array([f"digit-{number:04d}" for number in population]),
         confidence=np.asarray(probabilities.max(axis=1), dtype=np.float64),
-        predicted_digit=np.asarray(classifier.classes_[probabilities.argmax(axis=1)], dtype=np.int64),
+        predicted_digit=np.asarray(predicted_digits, dtype=np.int64),
         true_digit=np.asarray(labels[population], dtype=np.int64),
         image=np.array([_image_text(image) for image in images[population]]),
     )
