@@ -93,7 +93,7 @@ def domain_units(
     """
     if member is not None:
         return member
-    is_counted = variable != 0.0
+    is_counted: BoolArray = variable != 0.0
     if weighting.unit_clusters is None or not is_counted.any():
         return None
     return is_counted

@@ -9,7 +9,6 @@ import numpy as np
 from stratal.arrays import AnyArray, FloatArray, IntArray, plain_fields
 from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_means
 from stratal.protocols import JsonDict
-from stratal.report.text import json_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,25 +60,32 @@ class StratumTable:
             stratum = self.stratum
         else:
             stratum = np.zeros(len(self.stratum), dtype=np.int64)
-        means = np.full(n_strata, np.nan)
-        deviations = np.full(n_strata, np.nan)
+        moments = np.full((2, n_strata), np.nan)
         if self.z is not None:
-            means = stratum_means(self.z[:, None], stratum, n_strata)[:, 0]
-            deviations = np.sqrt(stratum_covariances(self.z[:, None], stratum, n_strata)[:, 0, 0])
-        counts = stratum_counts(stratum, n_strata)
-        weights = self.sizes / np.sum(self.sizes)
-        lam = np.broadcast_to(self.lam, (n_strata, self.lam.shape[1]))
+            moments[0] = stratum_means(self.z[:, None], stratum, n_strata)[:, 0]
+            moments[1] = np.sqrt(stratum_covariances(self.z[:, None], stratum, n_strata)[:, 0, 0])
+        means_and_deviations = moments.astype(object)
+        means_and_deviations[~np.isfinite(moments)] = None
+        columns = (
+            self.sizes,
+            stratum_counts(stratum, n_strata),
+            *means_and_deviations,
+            self.sizes / np.sum(self.sizes),
+            np.broadcast_to(self.lam, (n_strata, self.lam.shape[1])),
+        )
         return tuple(
             StratumRow(
                 name=name,
-                size=round(self.sizes[h].item()),
-                n=int(counts[h]),
-                mean=json_value(means[h]),
-                standard_deviation=json_value(deviations[h]),
-                weight=float(weights[h]),
-                lam=tuple(lam[h].tolist()),
+                size=round(size),
+                n=n,
+                mean=mean,
+                standard_deviation=standard_deviation,
+                weight=weight,
+                lam=tuple(lam),
             )
-            for h, name in enumerate(self._stratum_names(n_strata))
+            for name, size, n, mean, standard_deviation, weight, lam in zip(
+                self._stratum_names(n_strata), *(column.tolist() for column in columns), strict=True
+            )
         )
 
     def _stratum_names(self, n_strata: int) -> tuple[str, ...]:
