@@ -34,7 +34,11 @@ BINARY_SETS = (
 )
 
 
-REPEATED = tuple(f"tests/{folder}/" for folder in ("attack", "docs", "enumeration", "papers", "simulation"))
+FOLDERS_OF_REPETITIONS = (
+    *("architecture", "attack", "docs", "enumeration", "papers"),
+    *("property", "reference", "relations", "simulation"),
+)
+REPEATED = tuple(f"tests/{folder}/" for folder in FOLDERS_OF_REPETITIONS)
 """Tests that run again and again what others measure: left out of the branches that are counted."""
 
 
