@@ -258,13 +258,15 @@ def log_capital(
     if np.isfinite(order.size):
         total_before = np.r_[0.0, np.cumsum(outcomes)[:-1]]
         mean = (order.size * m - total_before) / (order.size - np.arange(n))
-    impossible = np.maximum.accumulate(np.r_[False, _exceeds_total(m, outcomes, order.size)[:-1]])
+    exceeds = _exceeds_total(m, outcomes, order.size)
+    # Once the labels make m impossible, so do the same labels with any further ones.
+    impossible = np.maximum.accumulate(np.r_[False, exceeds[:-1]])
     # The mean of the remaining units is 0 or negative only if m is impossible. These steps are set to 0.
     mean = np.maximum(mean, 1e-12)
     largest_bets = MAX_LOST_SHARE / (mean - smallest_payoff)
     bets = np.minimum(predicted_bets(payoff, error, anytime), largest_bets)
     steps = np.where(impossible, 0.0, np.log1p(bets * (payoff - mean)))
-    return np.where(_exceeds_total(m, outcomes, order.size), np.inf, np.cumsum(steps))
+    return np.where(exceeds, np.inf, np.cumsum(steps))
 
 
 def _lower_bound(outcomes: FloatArray, order: RandomOrder, error: float, anytime: bool) -> float:

@@ -273,7 +273,8 @@ class DerivedEvidence:
             log_unlabelled - gammaln(labels.units + 1.0) + gammaln(labels.units - unseen_whole + 1.0)
         )
         # If the unseen units are less probable than the error, no other error is added.
-        quantiles = np.maximum(-ndtri(np.minimum(error / np.maximum(p_all_unlabelled, error), 1.0)), 0.0)
+        conditional_error = np.minimum(error / np.maximum(p_all_unlabelled, error), 1.0)
+        quantiles = np.maximum(-ndtri(conditional_error), 0.0)
         standard_error = np.sqrt(self.textbook_variance)
         distances = unseen_fractional / labels.units * np.asarray(deviation)[..., None]
         distances = distances + quantiles * np.asarray(standard_error)[..., None]

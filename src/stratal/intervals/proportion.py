@@ -154,12 +154,13 @@ def _blaker(proportion: FloatArray, size: FloatArray, error: float) -> FloatArra
     # The acceptability is not monotonic in p. The grid finds its first interval with an acceptable end.
     grid_positions = np.linspace(0.0, 1.0, 65).reshape((-1,) + (1,) * proportion.ndim)
     grid = start + grid_positions * (proportion - start)
-    first = np.argmax(_acceptability(grid, proportion * size, size) > 2.0 * error, axis=0)
+    ones = proportion * size
+    first = np.argmax(_acceptability(grid, ones, size) > 2.0 * error, axis=0)
     lower = np.take_along_axis(grid, np.maximum(first - 1, 0)[None], axis=0)[0]
     upper = np.take_along_axis(grid, first[None], axis=0)[0]
     for _ in range(_BISECTIONS):
         middle = (lower + upper) / 2
-        is_acceptable = _acceptability(middle, proportion * size, size) > 2.0 * error
+        is_acceptable = _acceptability(middle, ones, size) > 2.0 * error
         lower = np.where(is_acceptable, lower, middle)
         upper = np.where(is_acceptable, middle, upper)
     return np.asarray(np.where(proportion > 0, lower, 0.0))
@@ -337,4 +338,5 @@ def mean_skewness(
     has_variance = (factors > 0) & ~np.isnan(variances)
     variance = np.where(has_variance, factors * variances, 0.0).sum(axis=-1)
     third = (factors**1.5 * cumulants / np.sqrt(n)).sum(axis=-1)
-    return np.where(variance > 0, third / np.where(variance > 0, variance, 1.0) ** 1.5, 0.0)
+    divisor = np.where(variance > 0, variance, 1.0)
+    return np.where(variance > 0, third / divisor**1.5, 0.0)

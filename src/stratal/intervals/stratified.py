@@ -263,7 +263,8 @@ def _range_of_likely_means(
             joint = log_likelihood[..., : max_unlabelled + 1 - j] + of_stratum[..., j : j + 1]
             np.maximum(likelihoods, joint, out=likelihoods)
         log_likelihood = with_stratum
-    means = (ones.sum(axis=-1)[..., None] + np.arange(max_unlabelled + 1)) / strata.units
+    totals = ones.sum(axis=-1)[..., None] + np.arange(max_unlabelled + 1)
+    means = totals / strata.units
     lowest = np.full(shape, np.inf)
     highest = np.full(shape, -np.inf)
     if error_below > 0:
@@ -440,11 +441,8 @@ def _solve_for_mean(
                 next_x = np.where(is_outside & np.isfinite(middle), middle, next_x)
             # The first exact step has the slope of an earlier secant, so that the errors of two steps add up.
             error_bound = np.abs(previous_y) + (error_bound if step == approximate_steps else 0.0)
-            is_settled = (
-                (np.abs(y * error_bound) < tolerance)
-                | (high - low < _MIN_BRACKET)
-                | (mean < _NEGLIGIBLE_MEAN)
-            )
+            is_settled = np.abs(y * error_bound) < tolerance
+            is_settled |= (high - low < _MIN_BRACKET) | (mean < _NEGLIGIBLE_MEAN)
             unsettled = np.flatnonzero(~is_settled)
             result[searched] = mean + (next_x - x) * mean_slope
             if len(unsettled) == 0:

@@ -54,8 +54,9 @@ def rates_interval(
     strata_of_rates = [strata & is_labelled for strata in (answered_strata, ~answered_strata)]
     sizes = [float(np.sum(weighting.sizes[strata])) for strata in strata_of_rates]
     answered_share = sizes[0] / sum(sizes)
+    indicator = np.asarray(is_class, np.float64)
     rates: list[Term] = [
-        share_in_strata(np.asarray(is_class, np.float64), strata, weighting, target)
+        share_in_strata(indicator, strata, weighting, target)
         for strata, is_needed in zip(strata_of_rates, needs, strict=True)
         if is_needed
     ]

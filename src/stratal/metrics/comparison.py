@@ -937,7 +937,8 @@ class Ratio(TwoModels, kind="ratio", estimate_of=ModelOutcomes.ratio, counts_equ
 
     def variable(self, pair: ModelOutcomes) -> FloatArray:
         """Return the ratio's linearised variable."""
-        return np.nan_to_num(ratio_of_means(pair.z[:, 0], pair.z[:, 1], pair.respondents.weighting).variable)
+        first, second = pair.z[:, :2].T
+        return np.nan_to_num(ratio_of_means(first, second, pair.respondents.weighting).variable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -971,9 +972,8 @@ class Differences(ModelEstimand, Several, kind="differences"):
         z = models.z
         distance = np.sqrt(np.sum((z - z.mean(axis=1, keepdims=True)) ** 2, axis=1))
         # With two models, this is their difference up to a constant factor.
-        return LabelledInfluence(
-            u=np.where(z[:, 0] < z[:, -1], -distance, distance), labelled=models.labelled
-        )
+        signed_distance = np.where(z[:, 0] < z[:, -1], -distance, distance)
+        return LabelledInfluence(u=signed_distance, labelled=models.labelled)
 
     @property
     def parts(self) -> tuple[Difference, ...]:

@@ -199,10 +199,12 @@ class Confusion:
         varies = np.isfinite(variance) and variance > 0
         share_interval = self._share_interval(name, class_or_average, function, target)
         if share_interval is None or not varies:
-            trials = self._smoothed_trials(name, class_or_average, function, counted, result, target)
+            smoothed, smoothed_error = self._interval_with_pseudo_labels(
+                name, class_or_average, function, counted, result, target
+            )
             # If all labels agree, their variance is 0; that of the smoothed labels allows for unseen errors.
             if not varies:
-                variance = min(trials.standard_error**2, largest_variance)
+                variance = min(smoothed_error**2, largest_variance)
         elif is_averaged(name, class_or_average) and any(map(_has_equal_labels, share_interval.rates)):
             length_below, length_above = share_interval.offsets(ONE_STANDARD_ERROR, "two-sided")
             variance = min(max(variance, ((length_below + length_above) / 2.0) ** 2), largest_variance)
@@ -210,7 +212,7 @@ class Confusion:
             share_interval = replace(share_interval, value=result.value, bounds=bounds)
             return self._limit_by_answer_share(name, function, share_interval, target), variance
         interval, second = self._trials_interval(
-            name, class_or_average, target, result, slopes, counted, trials
+            name, class_or_average, target, result, slopes, counted, smoothed
         )
         if is_mean_of_classes(name, class_or_average) and isinstance(second, SumInterval):
             variance = max(variance, min(_variance_of_terms(second), largest_variance))
@@ -231,7 +233,7 @@ class Confusion:
         result: Linearised,
         slopes: Shares,
         counted: BoolArray,
-        smoothed_trials: SmoothedTrials,
+        smoothed: BinomialInterval,
     ) -> tuple[Interval, Interval | None]:
         """Return the interval on the metric's effective number of trials, and a second one or None.
 
@@ -241,26 +243,20 @@ class Confusion:
         bounds = _bounds_of(name)
         value = result.value
         clusters = self._clusters_of(counted)
-        trials = smoothed_trials.trials
-        df = smoothed_trials.degrees_of_freedom
         is_f1_of_class = name == "f1" and isinstance(class_or_average, int)
+        of_trials = smoothed
         if is_f1_of_class:
             # F1 = 2J / (1 + J), so that its limits are those of the Jaccard index J.
             index = self.metric("jaccard", class_or_average, target).evidence.interval
             if isinstance(index, BinomialInterval):
-                trials = index.trials
-                df = index.degrees_of_freedom
+                of_trials = replace(index, value=value, bounds=bounds)
+            of_trials = replace(of_trials, scale="dice")
         has_df = is_averaged(name, class_or_average) or (is_f1_of_class and clusters is not None)
-        of_trials = BinomialInterval(
-            value=value,
-            bounds=bounds,
-            trials=trials,
-            degrees_of_freedom=df if has_df else np.inf,
-            scale="dice" if is_f1_of_class else "identity",
-        )
+        if not has_df:
+            of_trials = replace(of_trials, degrees_of_freedom=np.inf)
         interval: Interval = of_trials
         if clusters is not None and not is_f1_of_class:
-            trials /= self.weighting.few_clusters_factor(result.variable, counted)
+            trials = of_trials.trials / self.weighting.few_clusters_factor(result.variable, counted)
             interval = adjust_for_few_clusters(replace(of_trials, trials=trials), clusters)
         if isinstance(class_or_average, int):
             has_unequal_weights = self.weighting.effective_draws < MIN_KISH_SHARE * self.weighting.draws
@@ -653,7 +649,7 @@ class Confusion:
                 possible[j] = np.delete(self.possible, true[j], axis=1).any(axis=1)
         return possible
 
-    def _smoothed_trials(
+    def _interval_with_pseudo_labels(
         self,
         name: str,
         class_or_average: int | str | None,
@@ -661,10 +657,10 @@ class Confusion:
         counted: BoolArray,
         result: Linearised,
         target: str,
-    ) -> SmoothedTrials:
-        """Return the effective number of trials of a metric, from labels and pseudo-labels.
+    ) -> tuple[BinomialInterval, float]:
+        """Return the interval on the effective trials of labels and pseudo-labels, and its standard error.
 
-        `counted` (n,) are the units in its denominator.
+        `counted` (n,) are the units in the denominator.
         """
         is_single_class = isinstance(class_or_average, int)
         indicator = counted.astype(np.float64)
@@ -694,11 +690,11 @@ class Confusion:
         highest_share = (value - lowest) / (highest - lowest)
         binary_variance = highest_share * (1.0 - highest_share) * (highest - lowest) ** 2
         trials = binary_variance / largest_variance if largest_variance > 0 else np.inf
-        return SmoothedTrials(
-            trials=trials,
-            standard_error=error,
-            degrees_of_freedom=satterthwaite_of_groups(true, weights, variable),
+        df = satterthwaite_of_groups(true, weights, variable)
+        interval = BinomialInterval(
+            value=result.value, bounds=(lowest, highest), trials=trials, degrees_of_freedom=df
         )
+        return interval, error
 
 
 def _bounds_of(name: str) -> tuple[float, float]:
@@ -777,23 +773,6 @@ _NEEDS = {
 # Effective share of the labels (Kish) below which the effective trials of a rate are not reliable. With half
 # of the units in a stratum of 20 of 200 labels (a share of one third), intervals of rates covered .89 to .92.
 MIN_KISH_SHARE = 0.5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmoothedTrials:
-    """The effective number of trials of the labels of a metric.
-
-    Parameters
-    ----------
-    trials : float
-    standard_error : float
-        Smoothed.
-    degrees_of_freedom : float
-    """
-
-    trials: float
-    standard_error: float
-    degrees_of_freedom: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

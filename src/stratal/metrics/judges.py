@@ -246,7 +246,8 @@ def with_majority(sample: Sample, judges: tuple[str, ...], labels: object) -> tu
     votes = np.sum(columns[:, None] == columns[None], axis=0)
     votes[np.stack([no_verdicts(sample, labels, judge) for judge in judges])] = 0
     chosen = columns[np.argmax(votes, axis=0), np.arange(sample.size)]
-    return with_group(sample, name, dict(zip(sample.ids.tolist(), chosen, strict=True))), (*judges, name)
+    verdicts = dict(zip(sample.ids.tolist(), chosen, strict=True))
+    return with_group(sample, name, verdicts), (*judges, name)
 
 
 def _label_numbers(sample: Sample, labels: object) -> Any:
@@ -483,7 +484,8 @@ def most_frequent_classes(sample: Sample, labels: object, answer: str) -> tuple[
     counts = np.bincount(answered.confusion.true, minlength=len(answered.levels))
     order = np.argsort(-counts, kind="stable").tolist()
     frequent = sorted(order[:MAX_CLASSES])
-    return [answered.levels[k] for k in frequent], [answered.levels[k] for k in sorted(order[MAX_CLASSES:])]
+    others = sorted(order[MAX_CLASSES:])
+    return [answered.levels[k] for k in frequent], [answered.levels[k] for k in others]
 
 
 def _many_classes_remarks(sample: Sample, labels: object, judge: str) -> list[str]:

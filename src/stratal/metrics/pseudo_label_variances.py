@@ -58,10 +58,9 @@ def mixed_variance(weighting: Weighting, shares: FloatArray, influence: FloatArr
     """
     counts = weighting.counts
     stratum = np.tile(weighting.stratum, len(shares) // len(weighting.stratum))
-    mean, square = (
-        np.bincount(stratum, shares * influence**power, minlength=len(counts)) / np.maximum(counts, 1)
-        for power in (1, 2)
-    )
+    divisors = np.maximum(counts, 1)
+    mean = np.bincount(stratum, shares * influence, minlength=len(counts)) / divisors
+    square = np.bincount(stratum, shares * influence**2, minlength=len(counts)) / divisors
     return float(weighting.variance_factors @ np.maximum(square - mean**2, 0.0))
 
 

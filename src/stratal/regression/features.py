@@ -141,7 +141,8 @@ class NumericFeatures:
 
     def features(self, data: Mapping[str, object]) -> FloatArray:
         """Return the feature matrix (n, d) of units."""
-        matrix = np.stack([np.asarray(data[name], dtype=np.float64) for name in self.columns], axis=1)
+        columns = [np.asarray(data[name], dtype=np.float64) for name in self.columns]
+        matrix = np.stack(columns, axis=1)
         if self.intercept:
             return with_intercept(matrix)
         return matrix

@@ -712,7 +712,8 @@ def _small_sample_correction(
     if lam_leverages is not None:
         leverages = lam_leverages
     if cluster is not None and np.linalg.eigvalsh(bread)[0] > 0:
-        units_of_clusters = np.split(np.argsort(cluster, kind="stable"), np.cumsum(np.bincount(cluster))[:-1])
+        starts = np.cumsum(np.bincount(cluster))[:-1]
+        units_of_clusters = np.split(np.argsort(cluster, kind="stable"), starts)
         hessians = [loss.hessian(theta, x[units], y[units], weights[units]) for units in units_of_clusters]
         residual, cluster_dfs = cluster_corrected_residuals(residual, cluster, np.stack(hessians), bread)
     elif unit_leverages is None:

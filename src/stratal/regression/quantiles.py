@@ -311,7 +311,8 @@ class ScoreInterval(Interval):
         gaps = np.arange(len(starts))
         n_coarse = min(len(gaps), _N_COARSE_GAPS)
         coarse_gaps = np.unique(np.linspace(0, gaps[-1], n_coarse).round().astype(np.int64))
-        errors = np.interp(gaps, coarse_gaps, [self._standard_error(int(gap)) for gap in coarse_gaps])
+        coarse_errors = [self._standard_error(int(gap)) for gap in coarse_gaps]
+        errors = np.interp(gaps, coarse_gaps, coarse_errors)
         # With few gaps, all errors are exact already.
         if len(coarse_gaps) == len(gaps):
             return errors
@@ -617,9 +618,10 @@ def weighted_quantile_estimate(
     if share.standard_error > 0 and np.isfinite(error):
         scale = error / share.standard_error
     domain_share = float(weighting.weights @ domain_indicator)
+    influence = probability * domain_indicator - indicator_up_to_value
     result = Linearised(
         value=value,
-        variable=scale * (probability * domain_indicator - indicator_up_to_value) / domain_share,
+        variable=scale * influence / domain_share,
         design_variance=error**2,
         degrees_of_freedom=share.degrees_of_freedom,
     )

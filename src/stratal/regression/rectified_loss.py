@@ -69,7 +69,8 @@ _MIN_DECREASE = 1e-4
 def whitening(gram: FloatArray) -> FloatArray:
     """Return R (d, d) with R G Rᵀ = 1 for a positive definite G = Σ w x xᵀ."""
     scale = 1.0 / np.sqrt(gram.diagonal())
-    return np.asarray(np.linalg.inv(np.linalg.cholesky(gram * scale[:, None] * scale)) * scale)
+    root = np.linalg.cholesky(gram * scale[:, None] * scale)
+    return np.asarray(np.linalg.inv(root) * scale)
 
 
 def check_solution(
@@ -491,7 +492,8 @@ class RectifiedLoss:
         residual = self.loss.gradients(theta, self.features, self.outcome)
         if not lam.any():
             return residual
-        return residual - lam[self.stratum][:, None] * self.loss.gradients(theta, self.features, self.proxy)
+        proxy_gradients = self.loss.gradients(theta, self.features, self.proxy)
+        return residual - lam[self.stratum][:, None] * proxy_gradients
 
     def solve(self, lam: FloatArray, start: FloatArray, tolerance: float = 1e-9) -> Solution:
         """Minimise the rectified loss for λ (H,)."""

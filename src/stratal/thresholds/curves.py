@@ -75,7 +75,8 @@ def curve_of(
     metrics: tuple[str, ...] = CURVES,
 ) -> Curve:
     """Return the curve of the sets of one score, without groups, at about ten of their thresholds (J, 1)."""
-    set_indices = np.unique(np.linspace(0, len(sets.thresholds) - 1, N_THRESHOLDS).round().astype(np.int64))
+    positions = np.linspace(0, len(sets.thresholds) - 1, N_THRESHOLDS)
+    set_indices = np.unique(positions.round().astype(np.int64))
     members = sets.members(labels.scores, labels.group)
     if labels.sizes is None or labels.group_sizes is None:
         shares = labels.weights @ members

@@ -64,7 +64,8 @@ class SetEvidence:
         for mean in (self.part, self.rest):
             # A total of 0 gives NaN below.
             total = np.where(mean.successes.unlabelled * mean.share > _MAX_UNLABELLED_SHARE, 0.0, total)
-        return np.where(total > 0, self.part.value / np.where(total > 0, total, 1.0), np.nan)
+        divisor = np.where(total > 0, total, 1.0)
+        return np.where(total > 0, self.part.value / divisor, np.nan)
 
     def limits(self, error: FloatArray | float) -> tuple[FloatArray, FloatArray]:
         """Return one-sided lower and upper limits (J,), each at this error (J,)."""
@@ -81,7 +82,7 @@ class SetEvidence:
         The rate must be a mean.
         """
         assert self.totals is not None
-        zeros = self.totals.total * 0.0
+        zeros = np.zeros_like(self.totals.total)
         return replace(self.totals, total=zeros, square=zeros).p_values(limit) <= error
 
     def scaled(self, factor: float) -> SetEvidence:

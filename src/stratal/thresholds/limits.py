@@ -85,12 +85,13 @@ class WeightedTotals(Record):
             largest_weight = largest_weight * np.bincount(cluster).max(initial=1)
             weighted = stratum_sums(weighted, cluster, code_count(cluster))
         total = weighted.sum(axis=0)
+        zeros = np.zeros_like(total)
         return cls(
             total=total,
             square=np.sum(weighted**2, axis=0),
             largest_weight=largest_weight,
-            unlabelled=total * 0.0 + unlabelled,
-            variance_reduction=total * 0.0 + variance_reduction,
+            unlabelled=zeros + unlabelled,
+            variance_reduction=zeros + variance_reduction,
         )
 
     def upper(self, error: Any) -> FloatArray:

@@ -225,11 +225,12 @@ def estimated_weights(members: BoolArray, weights: FloatArray) -> RegionWeights:
     weights_in_region = weights[:, None] * members
     totals = weights_in_region.sum(axis=0)
     # The share of a region and its strata are not known: the mean is over all its labels.
+    zeros = np.zeros_like(totals)
     return RegionWeights(
         weights=weights_in_region / np.where(totals > 0, totals, 1.0),
-        unlabelled=totals * 0.0,
-        variance_reduction=totals * 0.0,
-        share=totals * 0.0 + 1.0,
+        unlabelled=zeros,
+        variance_reduction=zeros,
+        share=np.ones_like(totals),
     )
 
 
