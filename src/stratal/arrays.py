@@ -6,7 +6,7 @@ import importlib
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from datetime import datetime
@@ -350,6 +350,11 @@ def field_values(record: object, names: Iterable[str] | None = None) -> dict[str
     return {name: getattr(record, name) for name in (field_names(record) if names is None else names)}
 
 
+def without_none(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries that are not None."""
+    return {name: value for name, value in entries.items() if value is not None}
+
+
 def plain_fields(record: object, names: Iterable[str] | None = None) -> dict[str, Any]:
     """Return the fields of a record by name as JSON-serializable objects; by default all."""
     return {name: plain(value) for name, value in field_values(record, names).items()}
@@ -406,6 +411,19 @@ def text_of_value(value: object) -> str:
 # Range of absolute values whose squares neither overflow nor underflow.
 LARGEST_NUMBER = 1e100
 SMALLEST_NUMBER = 1e-100
+
+
+def select_rows(columns: Mapping[str, AnyArray], rows: Any) -> dict[str, AnyArray]:
+    """Return the rows of columns by name: a slice, a mask (n,) or positions (m,)."""
+    return {name: column[rows] for name, column in columns.items()}
+
+
+def as_matrix(columns: Sequence[AnyArray], size: int) -> FloatArray:
+    """Return d columns (n,) of `size` numbers as a matrix (n, d); d may be 0."""
+    matrix = np.empty((size, len(columns)))
+    for number, column in enumerate(columns):
+        matrix[:, number] = column
+    return matrix
 
 
 def refuse_extremes(name: str, values: FloatArray) -> None:

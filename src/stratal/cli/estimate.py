@@ -356,6 +356,7 @@ def estimate(requested: EstimateCommand) -> Result:
         page = evaluation.page(without_requirements, details=requested.details)
         return Result(described, markdown_text(described, page), status=status)
     next_command: tuple[Any, ...] | None = None
+    # Results of a single estimand, which a report explains.
     if "more_labels" in described:
         next_command = (
             "report",
@@ -408,6 +409,7 @@ def report(requested: ReportOptions) -> Result:
     with show_progress("reporting"):
         request = ReportRequest.of(requested.source, requested.other_files, requested.estimand)
         accepted = None
+        # The accepted set, if one is requested.
         if request.goal is not None:
             accepted = requested.accept(request.goal.require, split_names(request.goal.score))
         draw_commands = _draw_commands(requested.source)

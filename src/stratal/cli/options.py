@@ -256,7 +256,7 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
         proxies = (*split_names(self.proxy), *requested.proxy_names)
         numbers = (*proxies, *split_names(self.features))
         groups = (name for name in requested.groups if name not in (*numbers, *self.role_columns))
-        features = (name for name in requested.numbers if name not in numbers)
+        features = (name for name in requested.numeric_columns if name not in numbers)
         return structs.replace(
             self,
             proxy=join_names(*proxies) or None,

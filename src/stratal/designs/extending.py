@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, IntArray, same_value
+from stratal.arrays import AnyArray, IntArray, same_value, select_rows
 from stratal.designs.sample import Design, Sample, make_sample
 from stratal.errors import InputError, list_first
 from stratal.population.column_names import stored_row_base
@@ -108,7 +108,7 @@ def require_same_draw(earlier: Sample, later: Sample) -> None:
             given=f"seed {later.seed}, {later.population_size} units in all, {n_missing} drawn units missing",
             allowed=f"seed {earlier.seed}, {earlier.population_size} units, with all {earlier.size} drawn",
         )
-    later_columns = {name: values[rows] for name, values in unit_columns(later).items()}
+    later_columns = select_rows(unit_columns(later), rows)
     check_equal_units(texts, later_columns, unit_columns(earlier))
     earlier_digest = earlier.population_digest()
     later_digest = later.population_digest()

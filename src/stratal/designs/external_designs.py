@@ -208,11 +208,7 @@ def weighted_fields(
         size = n + sum(count for _, _, count in others.strata.values())
     weights_from_sizes = options.weight is None and options.inclusion_probability is None
     if options.inclusion_probability is not None:
-        probabilities = columns.numbers(options.inclusion_probability, positive=True)
-        if np.any(probabilities > 1):
-            column = options.inclusion_probability
-            problem = f"{columns.table_name}: column {column!r} contains a probability above 1"
-            raise InputError(problem, action="If these are weights, use weight= instead.")
+        probabilities = _stated_probabilities(columns, options.inclusion_probability)
         total = float(np.sum(1.0 / probabilities))
     else:
         if weights_from_sizes:
@@ -234,24 +230,31 @@ def weighted_fields(
         raise InputError(
             "more units were drawn than there are", given=f"{n} of {size}", action="Correct population_size=."
         )
+    design = {
+        "kind": "given-weights",
+        "scale": scale,
+        "mechanism": options.mechanism,
+        # Whether N of the population is known.
+        "known_size": size is not None or weights_from_sizes,
+        "stratum": options.stratum,
+        "cluster": options.cluster,
+        # Whether N_h of each stratum is known, and the weights are N_h / n_h.
+        "sizes_known": weights_from_sizes and options.stratum is not None,
+    }
     if size is None:
-        size_estimate = round(total)
-    else:
-        size_estimate = size
-    sizes = np.array([max(size_estimate, 1)])
+        size = max(round(total), 1)
     return {
         "stratum": np.zeros(n, np.int64),
         "inclusion_probability": probabilities,
-        "summary": StratumSummary.without_proxies(sizes),
-        "design": {
-            "kind": "given-weights",
-            "scale": scale,
-            "mechanism": options.mechanism,
-            # Whether N of the population is known.
-            "known_size": size is not None or weights_from_sizes,
-            "stratum": options.stratum,
-            "cluster": options.cluster,
-            # Whether N_h of each stratum is known, and the weights are N_h / n_h.
-            "sizes_known": weights_from_sizes and options.stratum is not None,
-        },
+        "summary": StratumSummary.without_proxies(np.array([size])),
+        "design": design,
     }
+
+
+def _stated_probabilities(columns: SmallTable, column: str) -> FloatArray:
+    """Return a column (n,) of inclusion probabilities; raise an error for numbers above 1."""
+    probabilities = columns.numbers(column, positive=True)
+    if np.any(probabilities > 1):
+        problem = f"{columns.table_name}: column {column!r} contains a probability above 1"
+        raise InputError(problem, action="If these are weights, use weight= instead.")
+    return probabilities

@@ -90,6 +90,7 @@ class ExternalOptions(DeclaredRoles):
         has_weights = any(name != "sizes" for name in sources_named)
         is_poisson = self.mechanism == "poisson"
         has_strata_or_clusters = has_clusters or (has_weights and bool(self.stratum))
+        is_proxy_of_clusters = bool(self.proxy) and has_clusters and self.states_sampling
         contradictions = {
             f"only one of {', '.join(sources)} can be given, because each states what a labelled unit "
             "represents": (len(sources_named) > 1),
@@ -99,9 +100,7 @@ class ExternalOptions(DeclaredRoles):
             "population and population_size are mutually exclusive": has_population and has_size,
             "a proxy can only be used with strata and their sizes": bool(self.proxy) and has_weights,
             "a Poisson sample cannot have strata or clusters": is_poisson and has_strata_or_clusters,
-            "a proxy cannot be used for clusters of a table with sizes or weights": bool(self.proxy)
-            and has_clusters
-            and self.states_sampling,
+            "a proxy cannot be used for clusters of a table with sizes or weights": is_proxy_of_clusters,
             "clusters and strata must be in different columns": has_clusters and self.cluster == self.stratum,
         }
         for problem, is_contradictory in contradictions.items():

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray
+from stratal.arrays import AnyArray, FloatArray, as_matrix, select_rows
 from stratal.designs.external_columns import (
     LABEL_TABLE,
     columns_of_units,
@@ -107,19 +107,20 @@ def _fields_of_stated_sampling(
         proxy_info = ()
         proxies = np.zeros((len(ids), 0))
     question = _question_of_columns(options, id_name, scores=tuple(info.score(answer) for info in proxy_info))
+    level_means = level_means_of(
+        columns,
+        options,
+        others,
+        design_kind=design_fields["design"]["kind"],
+        stratum_means=design_fields["summary"].proxy_means,
+    )
     fields = design_fields | {
         "ids": ids,
         "proxies": proxies,
         "proxy_info": proxy_info,
         "seed": 0,
         "groups": _group_columns(columns, options, sets=sets),
-        "level_means": level_means_of(
-            columns,
-            options,
-            others,
-            design_kind=design_fields["design"]["kind"],
-            stratum_means=design_fields["summary"].proxy_means,
-        ),
+        "level_means": level_means,
         "question": replace(question, weight=options.weight),
     }
     labels = labels_from(ids, columns, options.value, sets=sets)
@@ -204,18 +205,18 @@ def _fields_of_complete_table(
         drawn_clusters = np.unique(groups[options.cluster][rows])
         rows = np.flatnonzero(np.isin(groups[options.cluster], drawn_clusters))
     rule: Rule = Everything()
-    codes = np.zeros(len(rows), np.int64)
     if options.stratum is not None:
         rule = Categories.of_levels(options.stratum, population.levels(options.stratum))
-        codes = np.searchsorted(np.array(rule.levels), groups[options.stratum][rows])
+    # A single stratum needs a column for the number of rows.
+    codes = rule.assign({"": ids[rows], **select_rows(groups, rows)})
     summary = population.summarise(rule)
     counts = np.bincount(codes, minlength=len(summary.sizes))
     if np.any(counts == 0) and isinstance(rule, Categories):
-        problem = (
-            f"{columns.table_name}: stratum {rule.levels[int(np.argmin(counts))]!r} has no labelled unit"
-        )
+        level = rule.levels[int(np.argmin(counts))]
+        problem = f"{columns.table_name}: stratum {level!r} has no labelled unit"
         raise InputError(problem, action="Merge this stratum with another one in the table.")
     level_sizes = {name: population.levels(name) for name in groups}
+    totals = {name: sizes for name, sizes in level_sizes.items() if len(sizes) <= MAX_STORED_LEVELS}
     inclusion_probability = (counts / summary.sizes)[codes]
     if options.cluster is not None:
         cluster_sizes = level_sizes[options.cluster]
@@ -225,20 +226,17 @@ def _fields_of_complete_table(
         design = stratified_design(rule.column, list(rule.levels), counts, summary)
     else:
         design = {"kind": "simple-random", "budget": len(rows)}
-    drawn_proxies = np.zeros((len(rows), len(proxies)))
-    for k, values in enumerate(proxies.values()):
-        drawn_proxies[:, k] = values[rows]
     fields = {
         "ids": ids[rows],
         "stratum": codes,
         "inclusion_probability": inclusion_probability,
-        "proxies": drawn_proxies,
+        "proxies": as_matrix([values[rows] for values in proxies.values()], len(rows)),
         "proxy_info": population.proxies,
         "summary": summary,
         "design": design,
         "seed": 0,
-        "groups": {name: values[rows] for name, values in groups.items()},
-        "totals": {name: sizes for name, sizes in level_sizes.items() if len(sizes) <= MAX_STORED_LEVELS},
+        "groups": select_rows(groups, rows),
+        "totals": totals,
         "population": population,
         "declared_random": True,
         "question": _question_of_columns(options, id_name, scores=population.scores),

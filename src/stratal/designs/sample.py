@@ -23,9 +23,12 @@ from stratal.arrays import (
     FloatArray,
     IntArray,
     Record,
+    as_matrix,
     field_values,
     frozen,
     plain_fields,
+    select_rows,
+    without_none,
 )
 from stratal.designs.external_options import ExternalOptions
 from stratal.designs.weighting import Weighting
@@ -275,12 +278,14 @@ class Sample(Record, TableDisplay):
         probabilities = self.inclusion_probability
         columns = [stratum, probabilities, *self.groups.values(), *self.shown.values()]
         lengths = {len(column) for column in columns}
+        have_strata = np.isin(stratum, range(len(self.summary.sizes)))
+        are_probabilities = (probabilities > 0) & (probabilities <= 1)
         conditions = {
             "proxies must be (n, k)": self.proxies.shape == (size, len(self.proxy_info)),
             "every column of a sample must have one entry per unit": lengths == {size},
-            "a unit is in a nonexistent stratum": np.all(np.isin(stratum, range(len(self.summary.sizes)))),
+            "a unit is in a nonexistent stratum": np.all(have_strata),
             "a proxy of a drawn unit is not finite": np.all(np.isfinite(self.proxies)),
-            "inclusion probabilities must lie in (0, 1]": np.all((probabilities > 0) & (probabilities <= 1)),
+            "inclusion probabilities must lie in (0, 1]": np.all(are_probabilities),
         }
         for problem, is_satisfied in conditions.items():
             if not is_satisfied:
@@ -366,8 +371,8 @@ class Sample(Record, TableDisplay):
             "inclusion_probability": self.inclusion_probability[rows],
             "proxies": self.proxies[rows],
             "round": self.round[rows],
-            "groups": {name: values[rows] for name, values in self.groups.items()},
-            "shown": {name: values[rows] for name, values in self.shown.items()},
+            "groups": select_rows(self.groups, rows),
+            "shown": select_rows(self.shown, rows),
         }
         return replace(self, **{**columns, **changes})
 
@@ -438,9 +443,8 @@ class Sample(Record, TableDisplay):
             raise InputError("Sample.read takes a path", given=type_text(path), action=action)
         columns, description = read_parts(Path(path))
         try:
-            sample = with_tag_sets(
-                _sample_from_arguments(sample_arguments(columns, description)), lenient=True
-            )
+            arguments = sample_arguments(columns, description)
+            sample = with_tag_sets(_sample_from_arguments(arguments), lenient=True)
             units = (sample.ids, sample.inclusion_probability, sample.stratum)
             check_drawn_units(*units, sample.summary.sizes, sample.design.counts)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
@@ -459,12 +463,12 @@ class Sample(Record, TableDisplay):
         """Return the metadata of a sample file, which JSON can represent."""
         digest = self.population_digest()
         id_type = "integer" if self.ids.dtype.kind in "iu" else "text"
-        optional_fields = field_values(self, _OPTIONAL_FIELDS)
+        optional_fields = without_none(field_values(self, _OPTIONAL_FIELDS))
         description = {
-            **plain_fields(self, _PLAIN_FIELDS),
+            **plain_fields(self, _REQUIRED_FIELDS),
             "ids": id_type,
             "totals": {name: dict(levels) for name, levels in self.totals.items()},
-            **{name: value for name, value in optional_fields.items() if value is not None},
+            **optional_fields,
             "proxies": [field_values(info) for info in self.proxy_info],
             "groups": list(self.groups),
             "shown": list(self.shown),
@@ -560,13 +564,12 @@ class Sample(Record, TableDisplay):
 
         options = ExternalOptions(**keywords)
         sample_fields, labels = fields_of_labelled(table, options)
-        return with_declared_scores(
-            with_tag_sets(_sample_from_arguments(sample_fields)), options.predicts
-        ), labels
+        sample = with_tag_sets(_sample_from_arguments(sample_fields))
+        return with_declared_scores(sample, options.predicts), labels
 
 
 # Fields that the description of a sample file stores unchanged; the optional ones only if they are not None.
-_PLAIN_FIELDS = ("version", "seed")
+_REQUIRED_FIELDS = ("version", "seed")
 _OPTIONAL_FIELDS = ("half_width", "looks")
 
 
@@ -577,29 +580,33 @@ def sample_arguments(columns: Mapping[str, AnyArray], description: JsonMapping) 
         for entry in description["proxies"]
     )
     summary = description["summary"]
-    digest = description.get("population_digest")
     n_strata = len(summary["sizes"])
     k = len(proxies)
-    proxy_columns = [columns[f"proxy.{info.name}"] for info in proxies]
-    return {
-        "ids": columns["id"],
-        "proxies": np.stack(proxy_columns, axis=1) if proxies else np.empty((len(columns["id"]), 0)),
+    digest = description.get("population_digest")
+    if digest is not None:
+        digest = PopulationDigest(**digest)
+    ids = columns["id"]
+    arguments = {
+        "ids": ids,
+        "proxies": as_matrix([columns[f"proxy.{info.name}"] for info in proxies], len(ids)),
         "proxy_info": proxies,
-        "summary": StratumSummary(
-            sizes=summary["sizes"],
-            proxy_means=np.reshape(summary["proxy_means"], (n_strata, k)),
-            proxy_covariances=np.reshape(summary["proxy_covariances"], (n_strata, k, k)),
-        ),
         "groups": {name: columns[f"group.{name}"] for name in description["groups"]},
         "shown": {name: columns[f"show.{name}"] for name in description["shown"]},
         "totals": description.get("totals", {}),
         "level_means": description.get("level_means", {}),
-        "digest": None if digest is None else PopulationDigest(**digest),
-        **{name: columns[name] for name in ("stratum", "inclusion_probability", "round")},
-        **{name: description.get(name) for name in (*_PLAIN_FIELDS, *_OPTIONAL_FIELDS)},
+        "digest": digest,
         "question": stored_question(description, proxies),
         "design": description["design"],
     }
+    arguments |= {name: columns[name] for name in ("stratum", "inclusion_probability", "round")}
+    arguments |= {name: description.get(name) for name in (*_REQUIRED_FIELDS, *_OPTIONAL_FIELDS)}
+    # JSON does not store the shape of empty arrays.
+    arguments["summary"] = StratumSummary(
+        sizes=summary["sizes"],
+        proxy_means=np.reshape(summary["proxy_means"], (n_strata, k)),
+        proxy_covariances=np.reshape(summary["proxy_covariances"], (n_strata, k, k)),
+    )
+    return arguments
 
 
 def stored_question(description: JsonMapping, proxies: tuple[ProxyInfo, ...]) -> Question:
@@ -608,10 +615,12 @@ def stored_question(description: JsonMapping, proxies: tuple[ProxyInfo, ...]) ->
         return Question.from_dict(description["question"])
     label_meanings = description.get("counted") or {}
     bounds = description.get("bounds")
+    if bounds is not None:
+        bounds = tuple(bounds)
     answer = description.get("predicted")
     outcome = Outcome(
         scale=description.get("outcome"),
-        bounds=None if bounds is None else tuple(bounds),
+        bounds=bounds,
         positive=label_meanings.get("positive"),
         mapping=label_meanings.get("mapping"),
     )
@@ -647,10 +656,12 @@ def make_sample(
     """
     # The levels of the population are counted only for groups with few levels among the drawn units, because
     # the count is slow for a column with many.
-    candidates = [
-        name for name, column in drawn.groups.items() if len(set(column.tolist())) <= MAX_STORED_LEVELS
-    ]
-    totals = {name: population.levels(name) for name in candidates}
+    totals = {}
+    for name, column in drawn.groups.items():
+        if len(set(column.tolist())) <= MAX_STORED_LEVELS:
+            levels = population.levels(name)
+            if len(levels) <= MAX_STORED_LEVELS:
+                totals[name] = levels
     question = derive_question(population, tuple(drawn.groups), tuple(drawn.shown))
     token = None
     if population.row_base is not None:
@@ -669,7 +680,7 @@ def make_sample(
         groups=drawn.groups,
         shown=drawn.shown,
         question=replace(question, sample_token=token),
-        totals={name: levels for name, levels in totals.items() if len(levels) <= MAX_STORED_LEVELS},
+        totals=totals,
         summary=summary,
         design=design,
         seed=seed,
@@ -718,13 +729,9 @@ def with_tag_sets(sample: Sample, *, lenient: bool = False) -> Sample:
     if sample.population is not None and answer is not None:
         tags |= {*population_tags(sample.population, answer)}
     question = sample.question.with_outcome(tag_format=declared or JSON_LISTS, tags=tuple(sorted(tags)))
-    return replace(
-        sample,
-        question=question,
-        groups={**sample.groups, **columns},
-        # The texts of the population differ from those of its sets.
-        totals={name: levels for name, levels in sample.totals.items() if name not in columns},
-    )
+    # The texts of the population differ from those of its sets.
+    totals = {name: levels for name, levels in sample.totals.items() if name not in columns}
+    return replace(sample, question=question, groups={**sample.groups, **columns}, totals=totals)
 
 
 def with_declared_scores(sample: Sample, predicts: Predictions | None) -> Sample:
@@ -764,11 +771,10 @@ def _answered_classes(sample: Sample) -> set[str]:
     """Return the classes among the model's answers that the sample stores."""
     question = sample.question
     answer = str(question.answer)
-    drawn = sample.groups.get(answer)
     classes = {*question.outcome.classes, *question.outcome.tags, *sample.totals.get(answer, ())}
-    if drawn is None:
-        return classes
-    return classes | set(drawn.tolist())
+    if answer in sample.groups:
+        classes |= set(sample.groups[answer].tolist())
+    return classes
 
 
 def derive_question(population: Population, groups: tuple[str, ...], shown: tuple[str, ...]) -> Question:

@@ -161,7 +161,8 @@ class Successive(Design):
         for index, (budget, predicted) in enumerate(zip(self.budgets, self.predicted, strict=True)):
             mean = float(population.means_of([predicted])[0])
             # A centre of 0 or 1 would give size 0 to units with such a prediction.
-            measure = SizeMeasure(kind="sqrt-variance", formula=predicted, centre=min(max(mean, 0.01), 0.99))
+            centre = min(max(mean, 0.01), 0.99)
+            measure = SizeMeasure(kind="sqrt-variance", formula=predicted, centre=centre)
             drawn_before = population.units_with_ids(drawn_ids) if drawn_ids else None
             profile = _profile_of_undrawn(population, measure, drawn_before, budget)
             scale = inclusion_scale(profile, budget)
@@ -183,11 +184,12 @@ class Successive(Design):
         labelled_weights = np.bincount(round_index[labelled], weights[labelled], minlength=n_rounds)
         # A round without a label has no share in the estimate.
         labelled_budgets = np.array(self.budgets) * (labelled_weights > 0)
+        response_rates = np.where(labelled_weights > 0, labelled_weights / drawn_weights, 1.0)
         return SuccessiveWeighting(
             inclusion_probability=sample.inclusion_probability[labelled],
             round=round_index[labelled],
             shares=labelled_budgets / max(labelled_budgets.sum(), 1),
-            response_rates=np.where(labelled_weights > 0, labelled_weights / drawn_weights, 1.0),
+            response_rates=response_rates,
             size=sample.population_size,
         )
 
@@ -198,9 +200,8 @@ class Successive(Design):
 
     def larger_design(self, sample: Sample, additional: int) -> Successive:
         """Return the design with another round, based on the same prediction."""
-        return replace(
-            self, budgets=(*self.budgets, additional), predicted=(*self.predicted, self.predicted[-1])
-        )
+        budgets = (*self.budgets, additional)
+        return replace(self, budgets=budgets, predicted=(*self.predicted, self.predicted[-1]))
 
     def next_round_design(self, sample: Sample, additional: int, outcomes: Any) -> Design:
         """Return the design with another round, predicted from the current labels and the history.

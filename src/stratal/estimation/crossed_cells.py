@@ -12,6 +12,7 @@ import numpy as np
 
 from stratal.arrays import NO_DIVISOR
 from stratal.population.expressions import (
+    ALL_UNITS,
     ByLevel,
     Cells,
     Constant,
@@ -88,7 +89,7 @@ def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
 def _known_or_open(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
     """Return the cell of units whose influences are all known and that of other units, or one cell of all."""
     if not all(influence.known_cells for influence in influences):
-        return Cells(names=("all",)), ()
+        return ALL_UNITS, ()
     tests_of_known = [influence.is_known for influence in influences]
     return Cells(names=(NOTHING_OPEN, SOMETHING_OPEN), tests=(reduce(mul, tests_of_known),)), (NOTHING_OPEN,)
 

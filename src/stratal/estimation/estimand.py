@@ -70,8 +70,8 @@ class Request(Record):
         return options
 
 
-# Default options.
-PLAIN = Request()
+# All options at their defaults.
+DEFAULT_REQUEST = Request()
 # Options of the mean of one outcome: all.
 MEAN_OPTIONS = tuple(entry.name for entry in fields(Request))
 # Options of the accuracy, whose field `predicted` names the column of answers.
@@ -153,9 +153,9 @@ class Estimand(Described, noun="estimand", registry={}):
     # otherwise those of the influence.
     of_one_outcome: ClassVar[bool] = False
     # The field that the text form lists without its name: `difference:model_a,model_b`.
-    listed: ClassVar[str] = ""
-    # Value of the field `listed` in an example of the text form.
-    shown: ClassVar[str] = "…"
+    listed_field: ClassVar[str] = ""
+    # Value of this field in an example of the text form.
+    listed_example: ClassVar[str] = "…"
     # Options of `plan` that it supports.
     plan_options: ClassVar[tuple[str, ...]] = ("method", "n_strata", "minimum")
     # Whether plans and samples store it. The mean is the default and is not stored.
@@ -174,7 +174,7 @@ class Estimand(Described, noun="estimand", registry={}):
         value_of = field_values(self)
         for entry in fields(self):  # type: ignore[arg-type]
             value = value_of[entry.name]
-            is_listed = entry.name == self.listed
+            is_listed = entry.name == self.listed_field
             if value is None or value == entry.default or (value == () and not is_listed):
                 continue
             values = [value] if isinstance(value, str | int | float) else list(value)
@@ -199,7 +199,7 @@ class Estimand(Described, noun="estimand", registry={}):
         if "@" in self.kind:
             return f"{self.kind.rstrip('@')} by {', '.join(self._named('group'))}"
         kind = self.kind.replace("_", " ")
-        listed = ", ".join(map(str, self._named(self.listed)))
+        listed = ", ".join(map(str, self._named(self.listed_field)))
         if listed:
             return f"{kind} of {listed}"
         return kind
@@ -248,7 +248,7 @@ class Estimand(Described, noun="estimand", registry={}):
         """Return the estimand of this kind with the arguments of a text form."""
         declared = {entry.name: str(entry.type) for entry in fields(cls)}  # type: ignore[arg-type]
         unexpected = next((name for name in options if name not in declared), None)
-        if unexpected is None and listed and not cls.listed:
+        if unexpected is None and listed and not cls.listed_field:
             unexpected = listed[0]
         if unexpected is not None:
             raise InputError(
@@ -257,10 +257,10 @@ class Estimand(Described, noun="estimand", registry={}):
                 allowed=", ".join(f"{name}=" for name in declared) or "nothing",
             )
         if listed:
-            if _is_sequence(declared[cls.listed]):
-                options[cls.listed] = listed
+            if _is_sequence(declared[cls.listed_field]):
+                options[cls.listed_field] = listed
             else:
-                options[cls.listed] = ",".join(listed)
+                options[cls.listed_field] = ",".join(listed)
         try:
             return cls(**{name: _typed(value, declared[name]) for name, value in options.items()})
         except InputError:
@@ -273,8 +273,8 @@ class Estimand(Described, noun="estimand", registry={}):
     def example(cls) -> str:
         """Return an example of the text form."""
         between = "" if "@" in cls.kind else ":"
-        if cls.listed:
-            return f"{cls.kind}{between}{cls.shown}"
+        if cls.listed_field:
+            return f"{cls.kind}{between}{cls.listed_example}"
         return cls.kind
 
     @property
@@ -288,7 +288,7 @@ class Estimand(Described, noun="estimand", registry={}):
         return self._named("predicted", "models")
 
     @property
-    def numbers(self) -> tuple[str, ...]:
+    def numeric_columns(self) -> tuple[str, ...]:
         """The columns of probabilities and other numbers that are needed in addition to proxies."""
         names = self._named("probability", "right", "probabilities")
         return tuple(name for name in names if isinstance(name, str))
@@ -362,7 +362,9 @@ class Estimand(Described, noun="estimand", registry={}):
         action = "Plan for the mean or a metric, and request this estimand once there are labels."
         raise InputError(f"{self.quoted_name} cannot be planned for", action=action)
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate | Estimates:
+    def estimate(
+        self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST
+    ) -> Estimate | Estimates:
         """Return the estimate from labels.
 
         Raises
@@ -372,7 +374,9 @@ class Estimand(Described, noun="estimand", registry={}):
         """
         raise NotImplementedError
 
-    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
+    def by(
+        self, sample: Sample, labels: object, group: object, request: Request = DEFAULT_REQUEST
+    ) -> Estimates:
         """Return the estimate of each group. `group` is a column, or the group of each drawn unit.
 
         Raises
@@ -709,9 +713,9 @@ class Listed(Several, kind="list"):
         return tuple(dict.fromkeys(name for entry in self.estimands for name in entry.groups))
 
     @property
-    def numbers(self) -> tuple[str, ...]:
+    def numeric_columns(self) -> tuple[str, ...]:
         """The numeric columns that are needed."""
-        return tuple(dict.fromkeys(name for entry in self.estimands for name in entry.numbers))
+        return tuple(dict.fromkeys(name for entry in self.estimands for name in entry.numeric_columns))
 
     @property
     def proxy_names(self) -> tuple[str, ...]:
@@ -743,7 +747,7 @@ class Listed(Several, kind="list"):
         for entry in self.estimands:
             entry.refuse_options(request, sample, grouped=grouped)
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimates:
         """Return the estimates of all estimands; their labels contain the text of the estimand."""
         from stratal.estimation.estimates import Estimates
 
@@ -760,7 +764,9 @@ class Listed(Several, kind="list"):
             rows += [replace(row, label={"estimand": entry.text} | dict(row.label)) for row in estimates]
         return Estimates.from_rows(sample, rows, "estimands", remarks)
 
-    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
+    def by(
+        self, sample: Sample, labels: object, group: object, request: Request = DEFAULT_REQUEST
+    ) -> Estimates:
         """Return the estimates of all estimands in each group."""
         from stratal.estimation.estimates import Estimates
 

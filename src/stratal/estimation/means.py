@@ -16,8 +16,8 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, suggest_names
 from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, StratificationOptions
 from stratal.estimation.estimand import (
+    DEFAULT_REQUEST,
     MEAN_OPTIONS,
-    PLAIN,
     Estimand,
     LabelledInfluence,
     LabelledOutcomes,
@@ -35,8 +35,6 @@ from stratal.strata.proxy_intervals import CUT_METHODS
 if TYPE_CHECKING:
     from stratal.estimation.estimate import Estimate
     from stratal.estimation.estimates import Estimates
-
-_ALL_UNITS = Cells(names=("all",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +91,7 @@ class Mean(Estimand, kind="mean"):
         outcome = AnticipatedMoments.of(population, self.proxy)
         value = float(population_means(population, [outcome.mean])[0])
         mean = outcome.mean - value
-        return Influence(value=value, mean=mean, square=mean * mean + outcome.variance, cells=_ALL_UNITS)
+        return Influence(value=value, mean=mean, square=mean * mean + outcome.variance)
 
     takes: ClassVar[tuple[str, ...]] = MEAN_OPTIONS
     takes_by_group: ClassVar[tuple[str, ...]] = (
@@ -105,7 +103,7 @@ class Mean(Estimand, kind="mean"):
         """Empty: an estimate without a label is the mean."""
         return {}
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimate:
         """Return the mean, from outcomes, or from classes that are compared with the model's answers."""
         from stratal.estimation.mean_estimates import mean_of_labels
 
@@ -113,7 +111,9 @@ class Mean(Estimand, kind="mean"):
             request = replace(request, proxy=self.proxy)
         return mean_of_labels(sample, labels, request)
 
-    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
+    def by(
+        self, sample: Sample, labels: object, group: object, request: Request = DEFAULT_REQUEST
+    ) -> Estimates:
         """Return the mean of each group."""
         from stratal.estimation.mean_estimates import means_by_group
 
@@ -202,13 +202,13 @@ class LevelMean(Estimand, kind="level_mean", takes=(*Estimand.takes, "estimator"
             next(self._as_level_means.influences(population)), cells=cells, known_cells=names[:1], levels=None
         )
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimate:
         """Return the mean of the level's units."""
         return replace(self._as_level_means.estimate(sample, labels, request)[0], label=self.label)
 
 
 @dataclass(frozen=True, slots=True)
-class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
+class LevelMeans(Several, kind="mean@", listed_field="levels", listed_example="language"):
     """The mean outcome of every level of a category, or of the named levels.
 
     Parameters
@@ -297,7 +297,6 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
             value=float(values[0]) if len(levels) == 1 else np.nan,
             mean=self._by_level(levels, 1.0 / shares) * deviation,
             square=self._by_level(levels, 1.0 / shares**2) * expected_square,
-            cells=_ALL_UNITS,
             levels=replace(level_numbers, otherwise=float(len(levels))),
         )
 
@@ -331,7 +330,7 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
         """The formula that is 1 for the units of other levels than the named ones, which need no label."""
         return ByLevel(name=self.group, levels=self.levels, values=(0.0,) * len(self.levels), otherwise=1.0)
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimates:
         """Return the mean of each level."""
         from stratal.estimation.labelled_units import resolve
         from stratal.estimation.mean_estimates import group_means
@@ -346,7 +345,7 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
 
 
 @dataclass(frozen=True, slots=True)
-class Means(Several, kind="means", listed="names"):
+class Means(Several, kind="means", listed_field="names"):
     """The means of several outcomes of each unit, such as fluency and adequacy.
 
     Parameters
@@ -385,7 +384,7 @@ class Means(Several, kind="means", listed="names"):
         """Return the labels of each outcome. A unit counts as labelled if it has a label of each."""
         return [labels[name] for name in self.names]
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimates:
         """Return each mean, without a proxy, from a mapping of each outcome's name to its labels."""
         from stratal.estimation.mean_estimates import means_of_outcomes
 

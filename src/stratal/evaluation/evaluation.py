@@ -15,7 +15,6 @@ from stratal.designs.external_columns import ids_of
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, MissingColumnError, MissingExtraError, keywords_from, no_effect_error
 from stratal.estimation.entry_points import compared_answers, estimate
-from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates, with_tables
 from stratal.estimation.estimator_comparison import PROXY, REPORTED, WEIGHTED, compare_estimators
@@ -144,32 +143,13 @@ class Evaluation:
         from stratal.report.text import MIN_TABLE_ROWS
 
         lowest = MIN_TABLE_ROWS if brief else None
-        request = self.request
-        level = request.confidence_level
         # The outcomes of the new answers are missing, so that there is no estimate to describe.
         if self.new is not None and self.old is None:
             return {"new_version": self.new.to_dict(), "requirements": list(self.verdicts or ())}
         if isinstance(self.estimate, Estimates):
-            described = self.estimate.to_dict(level)
-            overall = {name: described[name] for name in described if name == self.estimate.kind}
-            described = with_tables(described, list(self.tables), level, list(self.remarks), lowest)
-            if any(table.kind == self.estimate.kind for table in self.tables):
-                # The estimands of groups are of the same kind, and follow those of all units.
-                described |= {name: [*rows, *described[name]] for name, rows in overall.items()}
+            described = self._describe_estimates(self.estimate, lowest)
         else:
-            described = self.estimate.to_dict(level, request.interval) | {"quantity": self.quantity}
-            described = with_tables(described, list(self.tables), level, list(self.remarks), lowest)
-            options = request.estimand_options | request.interval_options
-            described["more_labels"] = more_labels_of(self.sample, self.labels, self.estimate, **options)
-            if "judge" in described:
-                # Scores on another scale than the labels agree or disagree with none of them.
-                if any(row["metric"] == "agreement" for row in described["judge"]):
-                    # Only comparisons with judges need a review.
-                    from stratal.metrics.disagreement_review import count_disagreements
-
-                    described["differing"] = count_disagreements(self.sample, self.words, request.judge)
-                if self.estimate.outcomes is not None:
-                    described["judge_readings"] = self._judge_readings(self.estimate)
+            described = self._describe_estimate(self.estimate, lowest)
         if self.verdicts is not None:
             described["requirements"] = list(self.verdicts)
         if self.unscored is not None:
@@ -179,10 +159,40 @@ class Evaluation:
         if self.post_stratified is not None:
             by_answers = LABELS_BY_ANSWER in _note_codes(self.estimate)
             by = "the model's answers" if by_answers else "quantiles of the proxy"
+            level = self.request.confidence_level
             described["post_stratified"] = {"by": by, **self.post_stratified.to_dict(level)}
         if self.new is not None:
             described["new_version"] = self.new.to_dict()
             described["notes"] = [self._note_on_new_answers(self.new), *described["notes"]]
+        return described
+
+    def _describe_estimates(self, estimates: Estimates, lowest: int | None) -> JsonDict:
+        """Return several estimates and the tables as a dict; `lowest` is as for `with_tables`."""
+        level = self.request.confidence_level
+        described = estimates.to_dict(level)
+        overall_rows = described.get(estimates.kind, [])
+        described = with_tables(described, list(self.tables), level, list(self.remarks), lowest)
+        if any(table.kind == estimates.kind for table in self.tables):
+            # The estimands of groups are of the same kind, and follow those of all units.
+            described[estimates.kind] = [*overall_rows, *described[estimates.kind]]
+        return described
+
+    def _describe_estimate(self, estimate: Estimate, lowest: int | None) -> JsonDict:
+        """Return the estimate, the tables and comparisons of judges as a dict."""
+        request = self.request
+        level = request.confidence_level
+        described = estimate.to_dict(level, request.interval) | {"quantity": self.quantity}
+        described = with_tables(described, list(self.tables), level, list(self.remarks), lowest)
+        options = request.estimand_options | request.interval_options
+        described["more_labels"] = more_labels_of(self.sample, self.labels, estimate, **options)
+        # Scores on another scale than the labels agree or disagree with none of them.
+        if any(row["metric"] == "agreement" for row in described.get("judge", ())):
+            # Only comparisons with judges need a review.
+            from stratal.metrics.disagreement_review import count_disagreements
+
+            described["differing"] = count_disagreements(self.sample, self.words, request.judge)
+        if "judge" in described and estimate.outcomes is not None:
+            described["judge_readings"] = self._judge_readings(estimate)
         return described
 
     def page(self, described: JsonDict | None = None, *, details: bool = False) -> Page:
@@ -321,9 +331,7 @@ class Evaluation:
         revealing_columns = [rows.find(name) for name in (*names, *request.judge) if name is not None]
         shown_columns = [rows.find(name) or name for name in show]
         roles = ColumnRoles(answer=request.answer_column and rows.find(request.answer_column))
-        refuse_revealing_columns(
-            shown_columns, [name for name in revealing_columns if name is not None], roles
-        )
+        refuse_revealing_columns(shown_columns, [*filter(None, revealing_columns)], roles)
         if self.table.selection.kind != UNKNOWN and _is_unrepresentative(self.estimate):
             raise InputError(
                 "the labelled rows are not a random sample of the table, so they cannot be a first round",
@@ -338,10 +346,8 @@ class Evaluation:
         extended_sample = next_round(sample, self.labels, **options)
         row_of_id = {text: row for row, text in enumerate(id_texts(ids_of(rows, request.id)))}
         drawn_rows = [row_of_id[text] for text in id_texts(extended_sample.ids)]
-        columns = {
-            name: np.array([rows.values(name)[row] for row in drawn_rows], dtype=object)
-            for name in shown_columns
-        }
+        drawn = rows.only(drawn_rows)
+        columns = {name: np.array(drawn.values(name), dtype=object) for name in shown_columns}
         return replace(extended_sample, shown=columns)
 
     def write_disagreements(self, path: str | Path) -> int:
@@ -578,8 +584,8 @@ def _with_population(
     """Return the labelled sample with the population in the sample, for calibration and coefficients."""
     request = labelled_sample.request
     sample = labelled_sample.sample
-    estimand = as_estimand(request.estimand or sample.question.estimand)
-    columns = estimand.numbers if estimand.reads_population else ()
+    estimand = labelled_sample.estimand
+    columns = estimand.numeric_columns if estimand.reads_population else ()
     if request.population is not None:
         if not columns and request.calibration is None:
             raise InputError(
@@ -626,7 +632,7 @@ def _evaluate(labelled_sample: LabelledSample) -> Evaluation:
     """Return the estimate, the tables and the verdicts that are requested of the labelled sample."""
     request = labelled_sample.request
     sample = labelled_sample.sample
-    columns = as_estimand(request.estimand or sample.question.estimand).label_columns(sample)
+    columns = labelled_sample.estimand.label_columns(sample)
     if columns and request.judge:
         raise no_effect_error("--judge", f"with one column of labels, not with {', '.join(columns)}")
     # The agreement of annotators and the notes are those of the first column.
@@ -802,8 +808,8 @@ def _remarks(labelled_sample: LabelledSample, *, of_columns: bool) -> list[str]:
     sample = labelled_sample.sample
     remarks = []
     try:
-        estimand = as_estimand(request.estimand or sample.question.estimand)
-        compared = compared_answers(estimand, sample, labelled_sample.labels, request.predicted)
+        predicted = request.predicted
+        compared = compared_answers(labelled_sample.estimand, sample, labelled_sample.labels, predicted)
         labels = labels_with_sample_ids(sample, labelled_sample.labels)
         agreement = measure_agreement(labels, classes=compared is not None)
         if agreement is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import finite_vector, same_length
+from stratal.arrays import AnyArray, finite_vector, same_length, without_none
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, keywords_from
 from stratal.estimation.entry_points import estimate
@@ -82,11 +82,10 @@ def estimate_from(
         "groups_labelled": groups_labelled,
         "groups_unlabelled": groups_unlabelled,
     }
-    stated_options = options | {name: value for name, value in array_options.items() if value is not None}
+    stated_options = options | without_none(array_options)
     if proxy_labelled is None and proxy_unlabelled is None:
         _refuse_options(stated_options.keys() - set(EvaluationRequest.__dataclass_fields__), "a table")
-        shared_options: dict[str, Any] = {"by": by, "estimand": estimand, "predicts": predicts}
-        options |= {name: value for name, value in shared_options.items() if value is not None}
+        options |= without_none({"by": by, "estimand": estimand, "predicts": predicts})
         return evaluate(labels, judge=judge or (), **options)
     _refuse_options(stated_options.keys() - {*array_options, *Request.__annotations__}, "arrays")
     if (stratum_labelled is None) != (stratum_unlabelled is None):
@@ -102,35 +101,40 @@ def estimate_from(
         raise InputError(
             "groups are given for only one of the two sets of units", given=stated_columns, action=action
         )
-    stratum = None if stratum_labelled is None else "stratum"
-    labelled_rows = {
-        "label": np.asarray(labels, dtype=object),
-        "proxy": finite_vector("proxy_labelled", proxy_labelled),
-        **{name: np.asarray(values) for name, values in groups.items()},
-    }
-    unlabelled_rows = {
-        "proxy": finite_vector("proxy_unlabelled", proxy_unlabelled),
-        **{name: np.asarray(values) for name, values in unlabelled_groups.items()},
-    }
-    if stratum is not None:
-        labelled_rows[stratum] = np.asarray(stratum_labelled)
-        unlabelled_rows[stratum] = np.asarray(stratum_unlabelled)
+    labelled_rows = {"label": np.asarray(labels, dtype=object)}
+    labelled_rows |= _columns_of_units("proxy_labelled", proxy_labelled, groups, stratum_labelled)
+    unlabelled_rows = _columns_of_units(
+        "proxy_unlabelled", proxy_unlabelled, unlabelled_groups, stratum_unlabelled
+    )
     same_length(**labelled_rows)
     same_length(**unlabelled_rows)
     # Both are rows of one table, so that a labelled unit with a missing label stays in the population.
     unlabelled_rows["label"] = np.full(len(unlabelled_rows["proxy"]), None, dtype=object)
     table = {name: np.concatenate([rows, unlabelled_rows[name]]) for name, rows in labelled_rows.items()}
     predicted = options.get("predicted")
+    if not isinstance(predicted, str) or predicted not in groups:
+        predicted = None
     sample, joined = Sample.from_labelled(
         table,
         value="label",
-        stratum=stratum,
+        stratum=None if stratum_labelled is None else "stratum",
         proxy="proxy",
         groups=tuple(groups),
-        predicted=predicted if isinstance(predicted, str) and predicted in groups else None,
+        predicted=predicted,
         predicts=predicts,
     )
     return estimate(sample, joined, estimand=estimand, by=by, judge=judge, **options)
+
+
+def _columns_of_units(
+    proxy_keyword: str, proxy: object, groups: Mapping[str, Any], stratum: object
+) -> dict[str, AnyArray]:
+    """Return the columns of units by name; `proxy_keyword` names the proxy in errors."""
+    columns: dict[str, AnyArray] = {"proxy": finite_vector(proxy_keyword, proxy)}
+    columns |= {name: np.asarray(values) for name, values in groups.items()}
+    if stratum is not None:
+        columns["stratum"] = np.asarray(stratum)
+    return columns
 
 
 def _refuse_options(unused: Iterable[str], form: str) -> None:

@@ -16,7 +16,7 @@ from stratal.designs.labelling_files import sample_file
 from stratal.designs.sample import Sample, require_sample, with_declared_scores
 from stratal.errors import InputError, LabelError, MissingColumnError, no_effect_error
 from stratal.estimation.entry_points import compared_answers
-from stratal.estimation.estimand import as_estimand
+from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.resolve import (
     check_label_codes,
     class_column,
@@ -81,6 +81,11 @@ class LabelledSample:
     table: LabelledTable | None = None
 
     @property
+    def estimand(self) -> Estimand:
+        """The requested estimand, or that of the sample."""
+        return as_estimand(self.request.estimand or self.sample.question.estimand)
+
+    @property
     def labels(self) -> Labels:
         """The labels to estimate from."""
         return self.read_column(self.column)
@@ -99,8 +104,8 @@ class LabelledSample:
 
     def with_failed_as_wrong(self, *, lowest: bool = True) -> LabelledSample:
         """Return the sample with labels in which failed answers count as the lowest (or highest) outcome."""
-        estimand = as_estimand(self.request.estimand or self.sample.question.estimand)
-        are_classes = bool(compared_answers(estimand, self.sample, self.labels, self.request.predicted))
+        compared = compared_answers(self.estimand, self.sample, self.labels, self.request.predicted)
+        are_classes = bool(compared)
 
         def read_column(name: str) -> Labels:
             return self.read_column(name).failed_as_wrong(self.bounds, lowest=lowest, classes=are_classes)
@@ -242,13 +247,11 @@ def _reader_of_memory(sample: Sample, labels: Any, request: EvaluationRequest) -
             labels, sample, _stated_column(name, request), request.id, mapping=request.mapping
         )
     columns: JsonMapping = {request.label_column: labels}
-    # A mapping by id has plain values.
-    if (
-        isinstance(labels, Mapping)
-        and labels
-        and all(isinstance(column, Labels | Mapping) for column in labels.values())
-    ):
-        columns = labels
+    # In a mapping by id, the values are answers and no columns.
+    if isinstance(labels, Mapping) and labels:
+        are_columns = all(isinstance(column, Labels | Mapping) for column in labels.values())
+        if are_columns:
+            columns = labels
 
     def read_column(name: str) -> Labels:
         if name not in columns:
@@ -382,9 +385,8 @@ def _with_checked_codes(labelled_sample: LabelledSample, name: str, labels: Labe
     if request.has_words_as_labels or labels.positive is not None or sample.question.compares:
         return labels
     declared = replace(labels, mapping={**(labels.mapping or {}), **(request.mapping or {})})
-    checked = check_label_codes(
-        sample, declared, name, outcome=request.outcome, bounds=labelled_sample.bounds
-    )
+    bounds = labelled_sample.bounds
+    checked = check_label_codes(sample, declared, name, outcome=request.outcome, bounds=bounds)
     return replace(labels, codes_checked=checked.codes_checked)
 
 
@@ -451,14 +453,10 @@ def _with_models(labelled_sample: LabelledSample) -> LabelledSample:
         question = labelled_sample.sample.question.refine(predicted=False)
         labelled_sample = replace(labelled_sample, sample=replace(labelled_sample.sample, question=question))
     if request.model is None:
-        return replace(
-            labelled_sample,
-            models=tuple(request.compare),
-            read_column=cache(partial(_read_outcomes, labelled_sample)),
-        )
-    outcomes = split_by_model(
-        labelled_sample.read_column(request.model), labelled_sample.labels, tuple(request.compare)
-    )
+        read_outcomes = cache(partial(_read_outcomes, labelled_sample))
+        return replace(labelled_sample, models=request.compare, read_column=read_outcomes)
+    model_names = labelled_sample.read_column(request.model)
+    outcomes = split_by_model(model_names, labelled_sample.labels, request.compare)
     models = tuple(outcomes)
     return replace(labelled_sample, read_column=outcomes.__getitem__, column=models[0], models=models)
 
@@ -479,11 +477,11 @@ def _read_outcomes(labelled_sample: LabelledSample, name: str) -> Labels:
                 "(--compare A,B)."
             ) from None
     labels = labelled_sample.read_column(labelled_sample.request.value or LABEL)
-    answers = group_column(labelled_sample.sample, name)
-    classes = class_column(labelled_sample.sample, labels, "labels", answers=answers)
-    values = [
+    sample = labelled_sample.sample
+    answers = group_column(sample, name)
+    classes = class_column(sample, labels, "labels", answers=answers)
+    values = tuple(
         None if label is None else float(label == answer)
         for label, answer in zip(classes, answers, strict=True)
-    ]
-    ids = id_texts(labelled_sample.sample.ids)
-    return Labels(ids=tuple(ids), values=tuple(values), source=labels.source, notes=labels.notes)
+    )
+    return Labels(ids=tuple(id_texts(sample.ids)), values=values, source=labels.source, notes=labels.notes)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import same_value
+from stratal.arrays import BoolArray, same_value, without_none
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.estimand import as_estimand
@@ -347,14 +347,7 @@ def sample_of_table(table: LabelledTable, groups: Sequence[str]) -> tuple[Sample
     request = table.request
     rows = table.rows
     selection = table.selection
-    options: Keywords = {
-        "sizes": request.sizes,
-        "cluster": request.cluster,
-        "weight": request.weight,
-        "population_size": request.population_size,
-        "population": request.population,
-        "tags": request.tags,
-    }
+    options = request.keywords("sizes", "cluster", "weight", "population_size", "population", "tags")
     is_labelled = _is_labelled(rows, request)
     if selection.kind == RANDOM_WITHIN:
         options["stratum"] = selection.column
@@ -378,22 +371,18 @@ def sample_of_table(table: LabelledTable, groups: Sequence[str]) -> tuple[Sample
         id=request.id,
         proxy=table.proxies or None,
         **request.roles.keywords | {"predicted": request.answer_column or table.recognition.answer},
-        **{name: value for name, value in options.items() if value is not None},
+        **without_none(options),
     )
     question = replace(sample.question, chosen=str(selection))
-    labels = replace(labels, notes=(*labels.notes, *table.warnings))
+    notes = [*labels.notes, *table.warnings]
     if selection.kind in (UNKNOWN, ALL):
-        labels = replace(labels, notes=tuple(without_code(labels.notes, RANDOM_ROWS)))
+        notes = without_code(notes, RANDOM_ROWS)
     if _may_lack_labels(is_labelled, selection, request):
-        labels = replace(
-            labels, notes=(_missing_labels_note(is_labelled, table.proxies, request), *labels.notes)
-        )
-    return replace(sample, question=question), labels
+        notes = [_missing_labels_note(is_labelled, table.proxies, request), *notes]
+    return replace(sample, question=question), replace(labels, notes=tuple(notes))
 
 
-def _may_lack_labels(
-    is_labelled: np.ndarray[Any, Any], selection: RowSelection, request: EvaluationRequest
-) -> bool:
+def _may_lack_labels(is_labelled: BoolArray, selection: RowSelection, request: EvaluationRequest) -> bool:
     """Return whether rows (m,) without a label were probably to be labelled, too.
 
     They were if all rows were chosen, or if nothing is stated and most rows have a label, because random
@@ -408,9 +397,7 @@ def _may_lack_labels(
     return selection.kind == ALL or bool(is_mostly_labelled)
 
 
-def _missing_labels_note(
-    is_labelled: np.ndarray[Any, Any], proxies: Sequence[str], request: EvaluationRequest
-) -> Note:
+def _missing_labels_note(is_labelled: BoolArray, proxies: Sequence[str], request: EvaluationRequest) -> Note:
     """Return the warning on rows (m,) without a label, with the assumption and the error if it fails."""
     missing = int(np.sum(~is_labelled))
     condition = f" given {', '.join(f'`{name}`' for name in proxies)}" if proxies else ""
@@ -440,7 +427,11 @@ def _stated_roles(
             return None
         return rows.find(column) or column
 
-    for column in (request.value, None if selection is None else selection.column):
+    def names(columns: Iterable[str | None]) -> tuple[str, ...]:
+        return tuple(rows.find(column) or column for column in columns if column)
+
+    selection_column = None if selection is None else selection.column
+    for column in (request.value, selection_column):
         if column not in (None, NO_COLUMN):
             rows.values(str(column))  # raises the error for an unknown column
     is_compared = None
@@ -448,19 +439,14 @@ def _stated_roles(
         is_compared = request.predicted is True
     if request.counts_as_number:
         is_compared = False
-    other_columns = (
-        request.cluster,
-        request.weight,
-        None if selection is None else selection.column,
-        *columns_of_annotators(rows, request.value),
-    )
+    annotators = columns_of_annotators(rows, request.value)
     stated = _without_none_keyword(request)
-    judges: tuple[str, ...] | None = None
-    if request.judge or request.states_no_judge or not _may_recognise_judge(request):
-        judges = tuple(str(name(judge)) for judge in stated.judge)
-    proxies: tuple[str, ...] | None = None
-    if request.proxy or request.states_no_proxy or not _may_recognise_proxy(request, selection):
-        proxies = tuple(str(name(proxy)) for proxy in stated.proxy)
+    judges = None
+    if request.judge or not _may_recognise_judge(request):
+        judges = names(stated.judge)
+    proxies = None
+    if request.proxy or not _may_recognise_proxy(request, selection):
+        proxies = names(stated.proxy)
     return StatedRoles(
         id=name(request.id),
         value=name(request.value),
@@ -470,9 +456,9 @@ def _stated_roles(
         no_judge=request.states_no_judge,
         proxies=proxies,
         model=name(request.model),
-        models=tuple(str(name(model)) for model in request.compare) if request.model is None else (),
-        groups=tuple(str(name(group)) for group in _stated_groups(request) if group),
-        others=tuple(str(name(column)) for column in other_columns if column),
+        models=names(request.compare) if request.model is None else (),
+        groups=names(_stated_groups(request)),
+        others=names((request.cluster, request.weight, selection_column, *annotators)),
     )
 
 
@@ -757,7 +743,7 @@ def _without_values(rows: SmallTable, names: Sequence[str], values: Sequence[str
     return replace(rows, columns=columns)
 
 
-def _require_expected_count(rows: SmallTable, is_labelled: np.ndarray[Any, Any], column: str) -> None:
+def _require_expected_count(rows: SmallTable, is_labelled: BoolArray, column: str) -> None:
     """Refuse inclusion probabilities that expect far more or far fewer labelled rows than there are."""
     probabilities = rows.with_shares([column]).numbers_or_nan(column)
     # Rows without a label need no probability, and then the expected number is unknown.
@@ -775,7 +761,7 @@ def _require_expected_count(rows: SmallTable, is_labelled: np.ndarray[Any, Any],
         )
 
 
-def _is_labelled(rows: SmallTable, request: EvaluationRequest) -> np.ndarray[Any, Any]:
+def _is_labelled(rows: SmallTable, request: EvaluationRequest) -> BoolArray:
     """Return which rows (m,) have a label, of any model if several are compared."""
     names = request.compare or (request.label_column,)
     columns = [rows.values(name, "Name the label column: value= (--value COL).") for name in names]
@@ -833,7 +819,7 @@ def _detected_clusters(
     )
 
 
-def _require_nearly_all_labelled(rows: SmallTable, is_labelled: np.ndarray[Any, Any]) -> None:
+def _require_nearly_all_labelled(rows: SmallTable, is_labelled: BoolArray) -> None:
     """Refuse a table of which too many labels are missing for all rows to be chosen."""
     missing = int(np.sum(~is_labelled))
     if np.mean(is_labelled) < MIN_RESPONSE_RATE:

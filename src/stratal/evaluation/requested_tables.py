@@ -113,11 +113,13 @@ def _brier_score(labelled_sample: LabelledSample) -> Estimates:
     options = request.target_option
     sample = _with_score_of_class(labelled_sample)
     table: Estimates = estimate(sample, labelled_sample.labels, estimand="calibration", **options)
-    rows = [
-        replace(row, label={"metric": BRIER, "class": row.label["class"]})
-        for row in table
-        if row.label["metric"] == BRIER and (not request.classes or row.label["class"] in request.classes)
-    ]
+    rows = []
+    for row in table:
+        if row.label["metric"] != BRIER:
+            continue
+        class_name = row.label["class"]
+        if not request.classes or class_name in request.classes:
+            rows.append(replace(row, label={"metric": BRIER, "class": class_name}))
     return replace(table, estimates=tuple(rows), kind="metrics", joint=None, remarks=())
 
 
@@ -178,11 +180,11 @@ def _confusion_matrix(labelled_sample: LabelledSample) -> Estimates:
         remarks = (_remark_on_other_classes(classes, other_classes),)
     estimand = JudgeReport((answer,), classes)
     table: Estimates = estimate(labelled_sample.sample, labelled_sample.labels, estimand=estimand, **options)
-    rows = [
-        replace(row, label={"metric": CONFUSION, "class": row.label["class"], "answer": row.label["judged"]})
-        for row in table
-        if row.label["metric"] == "share"
-    ]
+    rows = []
+    for row in table:
+        if row.label["metric"] == "share":
+            label = {"metric": CONFUSION, "class": row.label["class"], "answer": row.label["judged"]}
+            rows.append(replace(row, label=label))
     remarks = (*table.remarks, *remarks)
     return replace(table, estimates=tuple(rows), kind="metrics", joint=None, remarks=remarks)
 

@@ -304,12 +304,9 @@ def task_columns(tasks: Sequence[Task]) -> list[str]:
 
 def is_chat(value: object) -> bool:
     """Return whether a value is a list of turns, each with a role and a content."""
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(turn, dict) and isinstance(turn.get("role"), str) for turn in value)
-        and all("content" in turn for turn in value)
-    )
+    if not isinstance(value, list) or not value or not all(isinstance(turn, dict) for turn in value):
+        return False
+    return all(isinstance(turn.get("role"), str) and "content" in turn for turn in value)
 
 
 # Larger Unix times are in milliseconds: as seconds they would be later than the year 5000.
@@ -461,9 +458,8 @@ def _read_label_studio_task(task: Any, place: str, id_name: str) -> list[ToolAns
         controls: dict[str, list[str]] = {}
         for entry in annotation.get("result") or []:
             controls.setdefault(entry["from_name"], []).extend(_control_values(entry.get("value")))
-        answers.append(
-            _label_studio_answer(item, controls, annotation, annotation.get("completed_by"), place)
-        )
+        annotator = annotation.get("completed_by")
+        answers.append(_label_studio_answer(item, controls, annotation, annotator, place))
     return answers
 
 
@@ -584,26 +580,21 @@ def _argilla_settings(names: Mapping[str, str], question: ToolQuestion) -> JsonD
 
     options = [{"text": choice, "value": choice} for choice in question.choices]
     choice_settings = {"type": "label_selection", "options": options, "visible_options": None}
-    verdict = question_entry(
-        VERDICT,
-        question.text,
-        text_settings if question.allows_free_text else choice_settings,
-        required=True,
-    )
+    verdict_settings = text_settings if question.allows_free_text else choice_settings
+    verdict = question_entry(VERDICT, question.text, verdict_settings, required=True)
     metadata_settings = {"type": "terms", "values": None, "visible_for_annotators": False}
+    metadata_entry = {
+        "name": ITEM_ID,
+        "title": ITEM_ID,
+        "settings": metadata_settings,
+        "visible_for_annotators": False,
+    }
     return {
         "guidelines": question.rubric or question.text,
         "questions": [verdict, question_entry(NOTE, "Note")],
         "fields": [question_entry(slug, name) for name, slug in names.items()],
         "vectors": [],
-        "metadata": [
-            {
-                "name": ITEM_ID,
-                "title": ITEM_ID,
-                "settings": metadata_settings,
-                "visible_for_annotators": False,
-            }
-        ],
+        "metadata": [metadata_entry],
         "allow_extra_metadata": True,
         "distribution": {"strategy": "overlap", "min_submitted": 1},
         "mapping": None,
@@ -635,17 +626,19 @@ def _read_argilla_record(record: Any, place: str, id_name: str) -> list[ToolAnsw
     states = record[f"{name}.responses.status"] or []
     note_users = record.get(f"{NOTE}.responses.users") or []
     notes = dict(zip(note_users, record.get(f"{NOTE}.responses") or [], strict=False))
-    return [
-        ToolAnswer(
+    answers = []
+    for value, user, state in zip(values, users, states, strict=True):
+        if state not in (_ARGILLA_SUBMITTED, _ARGILLA_DISCARDED):
+            continue
+        answer = ToolAnswer(
             id=item,
             value=None if state == _ARGILLA_DISCARDED else display_text(value),
             annotator=display_text(user),
             note=display_text(notes.get(user)),
             place=place,
         )
-        for value, user, state in zip(values, users, states, strict=True)
-        if state in (_ARGILLA_SUBMITTED, _ARGILLA_DISCARDED)
-    ]
+        answers.append(answer)
+    return answers
 
 
 ARGILLA = Tool(
@@ -672,10 +665,12 @@ def write_potato(tasks: Sequence[Task], question: ToolQuestion, folder: Path) ->
     write_json_records(folder / POTATO_INSTANCES, ({"id": task.id, "text": task.as_text()} for task in tasks))
     answer: JsonDict = {"annotation_type": "text", "name": VERDICT, "description": question.text}
     if not question.allows_free_text:
-        labels = [
-            {"name": choice, **({"key_value": key} if key else {})}
-            for choice, key in question.choices_with_keys()
-        ]
+        labels = []
+        for choice, key in question.choices_with_keys():
+            label = {"name": choice}
+            if key:
+                label["key_value"] = key
+            labels.append(label)
         answer |= {"annotation_type": "radio", "labels": labels}
     config = {
         "annotation_task_name": question.text,

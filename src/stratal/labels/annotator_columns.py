@@ -10,14 +10,15 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from stratal.arrays import number_of_text
+from stratal.arrays import field_values, number_of_text
 from stratal.errors import InputError, LabelError, list_first
 from stratal.labels.label_values import MAX_VALUES_SHOWN, comparison_key
-from stratal.labels.labels import Labels
+from stratal.labels.labels import MISSING_ENTRIES, Labels
 from stratal.labels.missing_codes import MIN_LABELS_PER_CLASS
 from stratal.names import split_names
 from stratal.question.tags import SEPARATORS, read_set, tags_of
@@ -204,9 +205,7 @@ def labels_of_annotators(labels: Mapping[str, Labels]) -> Labels:
             given=", ".join(map(repr, labels)),
             action="Name one column of labels: value= (--value COL).",
         )
-    named_labels = [
-        replace(one_column, annotators=(name,) * len(one_column.ids)) for name, one_column in labels.items()
-    ]
+    named_labels = [one_column.of_annotator(name) for name, one_column in labels.items()]
     places = tuple(place for one_column in named_labels for place in one_column.places or ())
     return replace(
         concatenate_labels(named_labels),
@@ -219,21 +218,22 @@ def labels_of_annotators(labels: Mapping[str, Labels]) -> Labels:
 
 def concatenate_labels(sources: Sequence[Labels]) -> Labels:
     """Return the rows of several sources as one; missing names of annotators are empty texts."""
-    have_annotators = any(source.annotators for source in sources)
-    annotators = (name for source in sources for name in source.annotators or ("",) * len(source.ids))
-    are_failed = (entry for source in sources for entry in source.failed or (False,) * len(source.ids))
-    set_texts = (entry for source in sources for entry in source.sets or (None,) * len(source.ids))
-    tokens = (entry for source in sources for entry in source.tokens or ("",) * len(source.ids))
+    optional_fields = {}
+    for name, missing_entry in MISSING_ENTRIES.items():
+        columns = [field_values(source, (name,))[name] for source in sources]
+        if any(columns):
+            complete_columns = (
+                column or (missing_entry,) * len(source.ids)
+                for source, column in zip(sources, columns, strict=True)
+            )
+            optional_fields[name] = tuple(chain.from_iterable(complete_columns))
     return Labels(
         ids=tuple(unit for source in sources for unit in source.ids),
         values=tuple(answer for source in sources for answer in source.values),
-        annotators=tuple(annotators) if have_annotators else None,
         columns=_shared_columns(sources),
         places=tuple(source.place(row) for source in sources for row in range(len(source.ids))),
-        failed=tuple(are_failed) if any(source.failed for source in sources) else None,
-        sets=tuple(set_texts) if any(source.sets for source in sources) else None,
-        tokens=tuple(tokens) if any(source.tokens for source in sources) else None,
         notes=tuple(note for source in sources for note in source.notes),
+        **optional_fields,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import multimode
@@ -282,11 +283,9 @@ def _join_answers(
     unanswered: dict[str, int] = {}
     if values.dtype == object:
         no_answer_texts = {text for text, meaning in declared.meanings.items() if meaning is None}
-        is_answered = np.array(
-            [text is not None and text not in no_answer_texts for text in values.tolist()], dtype=bool
-        )
-        no_answers = [text for text in values.tolist() if text in no_answer_texts]
-        unanswered = count_values(np.array(no_answers, dtype=object))
+        texts = values.tolist()
+        is_answered = np.array([text is not None and text not in no_answer_texts for text in texts], bool)
+        unanswered = dict(Counter(text for text in texts if text in no_answer_texts))
     else:
         is_answered = ~np.isnan(values)
     rows = np.flatnonzero(is_answered)

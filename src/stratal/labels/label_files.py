@@ -203,10 +203,14 @@ def read_label_rows(
     annotator_column = table.find(*ANNOTATOR_NAMES)
     token_column = table.find(SAMPLE_TOKEN)
     used_columns = {table.find(id_name, *ID_NAMES), value, annotator_column, status_column, token_column}
+    other_columns = {
+        name: tuple(column) for name, column in table.columns.items() if name not in used_columns
+    }
+    values = (None if skip else entry for skip, entry in zip(is_skipped, entries, strict=True))
     labels = Labels(
         ids=ids,
-        columns={name: tuple(column) for name, column in table.columns.items() if name not in used_columns},
-        values=tuple(None if skip else entry for skip, entry in zip(is_skipped, entries, strict=True)),
+        columns=other_columns,
+        values=tuple(values),
         annotators=_optional_texts(table, annotator_column),
         places=table.places,
         source=table.table_name,
@@ -564,10 +568,8 @@ def read_tool_answers(path: Path, id_name: str = "id") -> ToolAnswers | None:
         return None
     paths = sorted(path.glob(tool.answer_files)) if path.is_dir() else [path]
     answers_by_file = [tool.read_document(_read_document(file), str(file), id_name) for file in paths]
-    return replace(
-        answers_by_file[0],
-        answers=latest_answers(answer for answers in answers_by_file for answer in answers.answers),
-    )
+    all_answers = chain.from_iterable(answers.answers for answers in answers_by_file)
+    return replace(answers_by_file[0], answers=latest_answers(all_answers))
 
 
 def _tool_of_folder(folder: Path) -> Tool | None:
@@ -861,9 +863,7 @@ def _combine_files(labels_of_files: Sequence[Labels]) -> Labels:
         if len(set(names)) < len(names):
             names = [file_labels.source for file_labels in labels_of_files]
         labels_of_files = [
-            file_labels
-            if file_labels.annotators
-            else replace(file_labels, annotators=(name,) * len(file_labels.ids))
+            file_labels if file_labels.annotators else file_labels.of_annotator(name)
             for file_labels, name in zip(labels_of_files, names, strict=True)
         ]
         notes = (f"annotators are taken from the files' names: {', '.join(names)}",)
@@ -896,11 +896,12 @@ def _labels_of_answers(path: Path, answers: ToolAnswers) -> Labels:
     """Return the answers of an annotation tool as labels."""
     require_answers(answers, str(path))
     annotators = tuple(answer.annotator for answer in answers.answers)
+    places = (answer.place.removeprefix(f"{path}, ") for answer in answers.answers)
     return Labels(
         ids=tuple(answer.id for answer in answers.answers),
         values=tuple(answer.value for answer in answers.answers),
         annotators=annotators if any(annotators) else None,
-        places=tuple(answer.place.removeprefix(f"{path}, ") for answer in answers.answers),
+        places=tuple(places),
         source=str(path),
         notes=answers.notes,
     )

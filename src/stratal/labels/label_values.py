@@ -272,13 +272,8 @@ class LabelMapping:
                 classes[text] = str(value)
             else:
                 classes[text] = spellings.get(class_text(value), class_text(value))
-        refuse_no_answer_words(
-            [
-                text
-                for text, name in classes.items()
-                if text not in self.meanings and name not in model_answers
-            ]
-        )
+        undeclared_texts = [text for text in classes if text not in self.meanings]
+        refuse_no_answer_words([text for text in undeclared_texts if classes[text] not in model_answers])
         return classes
 
     def spelled_as_verdicts(self, texts: Collection[str], verdicts: Collection[str]) -> LabelMapping:

@@ -15,6 +15,7 @@ import numpy as np
 from stratal.arrays import (
     AnyArray,
     Record,
+    field_values,
 )
 from stratal.errors import LabelError, type_text
 from stratal.labels.label_values import (
@@ -68,6 +69,11 @@ WORKBOOK_NAME = "to_label.xlsx"
 FAILED_ANSWER = "failed answer"
 # Annotator of a label that was decided after annotators disagreed.
 ADJUDICATED = "adjudicated"
+
+# Optional fields of `Labels` with an entry for each row, and the entry of a row for which it is unknown.
+MISSING_ENTRIES = {"annotators": "", "failed": False, "sets": None, "tokens": ""}
+# All fields with an entry for each row.
+_ROW_FIELDS = ("ids", "values", "places", *MISSING_ENTRIES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -141,10 +147,8 @@ class Labels(Record):
 
     def __post_init__(self) -> None:
         self._require_same_lengths()
-        for argument, accepted_type in (
-            (self.positive, str | int | float | None),
-            (self.mapping, Mapping | None),
-        ):
+        accepted_types = ((self.positive, str | int | float | None), (self.mapping, Mapping | None))
+        for argument, accepted_type in accepted_types:
             if not isinstance(argument, accepted_type):
                 allowed = "positive='yes', mapping={'yes': 1, 'no': 0, 'unsure': None}"
                 raise LabelError(
@@ -165,7 +169,9 @@ class Labels(Record):
 
     def _require_same_lengths(self) -> None:
         """Raise an error unless ids, values and annotators are lists of the same length."""
-        columns = [self.ids, self.values, *([] if self.annotators is None else [self.annotators])]
+        columns: list[Any] = [self.ids, self.values]
+        if self.annotators is not None:
+            columns.append(self.annotators)
         if all(isinstance(column, Sized) for column in columns) and len(set(map(len, columns))) == 1:
             return
         lengths = (str(len(column)) if isinstance(column, Sized) else type_text(column) for column in columns)
@@ -297,17 +303,16 @@ class Labels(Record):
 
     def only(self, rows: Sequence[int]) -> Labels:
         """Return some of the rows, in this order."""
-        return replace(
-            self,
-            ids=tuple(self.ids[row] for row in rows),
-            values=tuple(self.values[row] for row in rows),
-            annotators=self.annotators and tuple(self.annotators[row] for row in rows),
-            places=self.places and tuple(self.places[row] for row in rows),
-            failed=self.failed and tuple(self.failed[row] for row in rows),
-            sets=self.sets and tuple(self.sets[row] for row in rows),
-            tokens=self.tokens and tuple(self.tokens[row] for row in rows),
-            columns={name: tuple(entries[row] for row in rows) for name, entries in self.columns.items()},
-        )
+        columns = {name: tuple(entries[row] for row in rows) for name, entries in self.columns.items()}
+        changes = {}
+        for name, entries in field_values(self, _ROW_FIELDS).items():
+            if entries is not None:
+                changes[name] = tuple(entries[row] for row in rows)
+        return replace(self, columns=columns, **changes)
+
+    def of_annotator(self, name: str) -> Labels:
+        """Return the labels as the answers of one annotator."""
+        return replace(self, annotators=(name,) * len(self.ids))
 
     def with_set_texts(self, values: AnyArray, declared: LabelMapping, outcome: Outcome) -> AnyArray:
         """Return interpreted values (m,), with sets of tags as the texts of `stratal.question.tags`.
@@ -348,7 +353,9 @@ class Labels(Record):
             return values
         self._refuse_misspelt_tags(set_texts, rows, outcome.tags)
         set_values = np.full(len(cells), None, dtype=object)
-        set_values[:] = [cell if cell in no_answer_texts else None for cell in cells]
+        for row, cell in enumerate(cells):
+            if cell in no_answer_texts:
+                set_values[row] = cell
         set_values[rows] = set_texts
         return set_values
 

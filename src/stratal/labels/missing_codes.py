@@ -65,9 +65,8 @@ def refuse_missing_code(
         return
     are_words = not are_numeric_labels(counts)
     if are_words:
-        count_of = _counts_of_numbers(
-            {text: count for text, count in counts.items() if is_missing_code(text)}
-        )
+        code_counts = {text: count for text, count in counts.items() if is_missing_code(text)}
+        count_of = _counts_of_numbers(code_counts)
         codes = _codes_among_words(counts, classes or ())
     else:
         count_of = _counts_of_numbers(counts)

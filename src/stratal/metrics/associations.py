@@ -24,7 +24,7 @@ from stratal.arrays import NO_DIVISOR, BoolArray, FloatArray, IntArray
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
-from stratal.estimation.estimand import PLAIN, Estimand, Request
+from stratal.estimation.estimand import DEFAULT_REQUEST, Estimand, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import (
     ROUNDING_ERROR,
@@ -52,7 +52,7 @@ from stratal.metrics.rarer_value import (
     moment_variables,
 )
 from stratal.metrics.score_roles import class_indicator, class_of_score
-from stratal.population.expressions import Cells, Expression, NumberColumn
+from stratal.population.expressions import Expression, NumberColumn
 from stratal.population.influence import Influence, population_means
 from stratal.population.population import Population
 from stratal.question.question import NUMBER
@@ -494,9 +494,9 @@ def _few_clusters_notes(weighting: Weighting) -> tuple[Note, ...]:
 EXPECTED_SLOPE = 0.8
 
 
-# `listed` is the field after the colon in the text form, as in `pearson:judge`; `shown` is its example.
+# `listed_field` is the field after the colon in the text form, as in `pearson:judge`.
 @dataclass(frozen=True, slots=True)
-class ScoreComparison(Estimand, listed="score", shown="judge"):
+class ScoreComparison(Estimand, listed_field="score", listed_example="judge"):
     """A comparison of a judge's scores with the labels, which are numbers.
 
     Parameters
@@ -555,7 +555,7 @@ class Association(ScoreComparison):
     # The function of the moments that a plan uses.
     planned_function: ClassVar[MomentsFunction] = _correlation
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimate:
         """Return the correlation or agreement of scores and labels."""
         x, y, respondents, _ = self.units(sample, labels)
         weighting = respondents.weighting
@@ -612,7 +612,7 @@ class Association(ScoreComparison):
         mean = probability_high * if_high + (1.0 - probability_high) * if_low
         square = probability_high * (if_high * if_high) + (1.0 - probability_high) * (if_low * if_low)
         value = float(function(moments))
-        return Influence(value=value, mean=mean, square=square, cells=Cells(names=("all",)))
+        return Influence(value=value, mean=mean, square=square)
 
 
 @dataclass(frozen=True, slots=True)
@@ -686,9 +686,9 @@ class Bias(ScoreComparison, kind="bias"):
         # The expected square of a label at one of the bounds.
         label_square = (low + high) * expected_label - low * high
         square = x * x - 2.0 * (x * expected_label) + label_square
-        return Influence(value=0.0, mean=x - expected_label, square=square, cells=Cells(names=("all",)))
+        return Influence(value=0.0, mean=x - expected_label, square=square)
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimate:
         """Return the bias: the mean of score minus label."""
         x, y, _, labelled = self.units(sample, labels)
         score = self.score_name(sample)

@@ -10,7 +10,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
-from stratal.estimation.estimand import PLAIN, Estimand, Request
+from stratal.estimation.estimand import DEFAULT_REQUEST, Estimand, Request
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.resolve import named_groups
@@ -129,13 +129,15 @@ class _AtThreshold(Estimand):
             answered = _with_possible_answers(answered, ranges, self.threshold, positive, negative)
         return sample, answered, answered.levels.index(positive)
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimate:
         """Return the metric, from the true classes."""
         classified, answered, class_number = self._classify(sample, labels)
         result = answered.metric(classified, self.metric.kind, class_number, request.target)
         return replace(result, label=self.label)
 
-    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
+    def by(
+        self, sample: Sample, labels: object, group: object, request: Request = DEFAULT_REQUEST
+    ) -> Estimates:
         """Return the metric of each group."""
         # Check the group first: its error lists all group columns, and `_classify` adds one.
         named_groups(sample, group)

@@ -17,7 +17,7 @@ from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.domain_means import domain_mean
-from stratal.estimation.estimand import PLAIN, Estimand, Request
+from stratal.estimation.estimand import DEFAULT_REQUEST, Estimand, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.linearised import of_variable, target_covariance
@@ -335,7 +335,7 @@ def _calibration_error_with_limit(
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration(Estimand, kind="calibration", listed="scores", shown="score"):
+class Calibration(Estimand, kind="calibration", listed_field="scores", listed_example="score"):
     """Calibration of probabilities: reliability curve, calibration errors, Brier score and its components.
 
     Parameters
@@ -389,7 +389,7 @@ class Calibration(Estimand, kind="calibration", listed="scores", shown="score"):
         """Return which of the drawn units (n,) have a label."""
         return ScoreComparison(self._scores_of(sample)[0]).labelled_units(sample, labels)
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimates:
         """Return the quantities of each score."""
         rows = []
         remarks = [_NOTE_ON_COMPONENTS]

@@ -11,7 +11,7 @@ from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.domain_means import domain_mean
-from stratal.estimation.estimand import PLAIN, Request
+from stratal.estimation.estimand import DEFAULT_REQUEST, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate
 from stratal.estimation.linearised import of_variable
 from stratal.intervals.interval import two_sided_level
@@ -113,7 +113,7 @@ class CalibrationError(ScoreComparison, kind="calibration_error"):
         """Return the influence of the bias, since the calibration error sums the biases of bins."""
         return Bias(self.score).influence(population)
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimate:
         """Return the calibration error."""
         score = self.score_name(sample)
         role = sample.question.score(score)

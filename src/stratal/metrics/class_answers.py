@@ -42,9 +42,9 @@ class AnsweredClasses(Record):
 
     Parameters
     ----------
-    levels : tuple of str (K,)
+    levels : list of str (K,)
         The classes, sorted.
-    population_levels : tuple of str
+    population_levels : list of str
         The classes among all answers of the population.
     confusion : Confusion
     respondents : Respondents
@@ -207,7 +207,8 @@ def _compute_answered_classes(
     respondents = Respondents.of(sample, labelled, irrelevant)
     possible = possible_answers(sample, respondents, column, levels, predicted_codes)
     if possible is not None and population_levels:
-        # A class that the model never answers is not a possible answer in any stratum.
+        # A class that the model never answers is not a possible answer in any stratum. The last column is for
+        # answers that are none of the levels, which do not exist.
         possible &= np.array([level in population_levels for level in levels] + [False])
     confusion = Confusion(
         true=true_codes,
@@ -362,7 +363,7 @@ PROBABILITY_WEIGHT = 0.99
 DEFAULT_SHARE_RIGHT = 0.8
 
 
-def right_answers(population: Population) -> Expression:
+def probability_of_right_answer(population: Population) -> Expression:
     """Return the probability of a right answer: the proxy that is declared so, or the first probability."""
     declared = (score.name for score in population.scores if score.declared)
     right = next((name for name in declared if population.predicts[name] == ANSWER_IS_RIGHT), None)
@@ -449,7 +450,7 @@ class ClassProbabilities(Record):
             of_class = (score.name for score in population.scores if score.of_class == needed[0])
             probability = next(of_class, None)
         declared_probability = None
-        is_right = right_answers(population)
+        is_right = probability_of_right_answer(population)
         if right is not None:
             is_right = NumberColumn(name=right)
         elif probability is not None:
@@ -493,7 +494,7 @@ class ClassProbabilities(Record):
         """Return the formula P(a | x) values[a] of the answer a."""
         expected = self.by_answer(values) * self.right
         if self.declared is not None:
-            # A metric of this class depends only on the hits of its own answers.
+            # A metric of this class depends only on the units that are answered with it and belong to it.
             k, probability = self.declared
             expected = float(values[k]) * self.is_answer(self.levels[k]) * probability
         by_shares = self.by_answer(np.asarray(self.shares) * values)

@@ -17,11 +17,11 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.calibrated import features_of, learner_columns
-from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
+from stratal.estimation.estimand import DEFAULT_REQUEST, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.means import Mean
 from stratal.estimation.resolve import class_column, no_labels_error
-from stratal.population.expressions import Cells, Expression, LogLoss, NumberColumn, sum_of
+from stratal.population.expressions import Expression, LogLoss, NumberColumn, sum_of
 from stratal.population.influence import Influence, population_means
 from stratal.population.population import Population
 from stratal.population.softmax import SOFTMAX_TOLERANCE, class_names
@@ -30,7 +30,7 @@ from stratal.proxy.proxy import MIN_PROBABILITY
 
 
 @dataclass(frozen=True, slots=True)
-class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
+class ClassLoss(Estimand, listed_field="probabilities", listed_example="p_cat,p_dog"):
     """The mean loss of a model's class probabilities.
 
     Parameters
@@ -74,7 +74,7 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
         second_moment = sum_of([p * (loss * loss) for p, loss in zip(probabilities, losses, strict=True)])
         value = float(population_means(population, [mean])[0])
         square = second_moment - (2.0 * value) * mean + value * value
-        return Influence(value=value, mean=mean - value, square=square, cells=Cells(names=("all",)))
+        return Influence(value=value, mean=mean - value, square=square)
 
     def _losses(
         self, sample: Sample, labels: object, population: Population | None
@@ -103,7 +103,7 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
         u, labelled = self._losses(sample, labels, sample.population)
         return LabelledInfluence(u=u, labelled=labelled)
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimate:
         """Return the mean loss, from the true classes and the probabilities of the labelled units."""
         z, labelled = self._losses(sample, labels, request.population or sample.population)
         losses = np.full(sample.size, np.nan)

@@ -8,7 +8,7 @@ from typing import Any
 
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
-from stratal.estimation.estimand import PLAIN, Estimand, Request, as_estimand
+from stratal.estimation.estimand import DEFAULT_REQUEST, Estimand, Request, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.resolve import split_answers
@@ -28,7 +28,7 @@ _NOTE_ON_OCCURRING_CLASSES = (
 
 
 @dataclass(frozen=True, slots=True)
-class ClassReport(Estimand, kind="metrics", listed="metrics"):
+class ClassReport(Estimand, kind="metrics", listed_field="metrics"):
     """Metrics of a classifier: for all classes, for each class, and averaged.
 
     Parameters
@@ -75,7 +75,7 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
             classes=tuple(class_text(entry) for entry in self.classes),
         )
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimates:
         """Return the metrics, with a row for each metric and class."""
         if compares_sets(sample, labels, self.predicted):
             return self._estimate_of_tags(sample, labels, request)

@@ -11,7 +11,13 @@ import numpy as np
 from stratal.arrays import FloatArray, means_of_sums
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, list_first, suggest_names
-from stratal.estimation.estimand import ACCURACY_OPTIONS, PLAIN, Estimand, LabelledInfluence, Request
+from stratal.estimation.estimand import (
+    ACCURACY_OPTIONS,
+    DEFAULT_REQUEST,
+    Estimand,
+    LabelledInfluence,
+    Request,
+)
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.means import Mean
@@ -30,12 +36,12 @@ from stratal.metrics.class_answers import (
     irrelevant_units,
     judged_classes,
     labels_as_verdicts,
-    right_answers,
+    probability_of_right_answer,
 )
 from stratal.metrics.class_shares import RatesInStrata
 from stratal.metrics.labelled_tag_sets import LabelledTagSets, compares_sets, labelled_tag_sets, unknown_tag
 from stratal.population.answer_sets import population_tags, sets_by_text
-from stratal.population.expressions import ByLevel, Cells, Expression, NumberColumn, sum_of
+from stratal.population.expressions import ALL_UNITS, ByLevel, Cells, Expression, NumberColumn, sum_of
 from stratal.population.influence import Influence, population_means, stratum_averages
 from stratal.population.population import Population
 from stratal.question.question import COMPARISON, Outcome
@@ -145,11 +151,11 @@ class Classification(Estimand):
         assumed to be independent, given the answer and the probabilities.
         """
         if self.of is None:
-            right = right_answers(population)
+            right = probability_of_right_answer(population)
             value = float(population_means(population, [right])[0])
             mean = right - value
             square = mean * mean + right * (1.0 - right)
-            return Influence(value=value, mean=mean, square=square, cells=Cells(names=("all",)))
+            return Influence(value=value, mean=mean, square=square)
         answer_tags = tuple(sorted({tag for answer in sets.values() for tag in answer}))
         tags = self.classes or answer_tags
         for tag in tags:
@@ -183,7 +189,7 @@ class Classification(Estimand):
             means.append(mean)
             variances.append(square - mean * mean)
         mean_influence = sum_of(means) + slopes.total
-        cells = Cells(names=("all",))
+        cells = ALL_UNITS
         if self.classes:
             names = (f"answer {tags[0]}", "other answers")
             cells = Cells(names=names, tests=(tag_probabilities[0].is_answer(tags[0]),))
@@ -210,7 +216,7 @@ class Classification(Estimand):
         class_answers = [self.of] if self.of in levels else list(levels)
         # Each cell would get few labels.
         if len(class_answers) > _MAX_CELLS:
-            return Cells(names=("all",)), ()
+            return ALL_UNITS, ()
         tests = [probabilities.is_answer(level) for level in class_answers]
         names = tuple(f"answer {level}" for level in class_answers)
         if len(class_answers) == len(levels):
@@ -238,7 +244,7 @@ class Classification(Estimand):
             return sets.index(str(self.of))
         return str(self.of)
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimate:
         """Return the metric, from the true classes."""
         sets = self._sets(sample, labels)
         if sets is not None:
@@ -249,7 +255,9 @@ class Classification(Estimand):
         estimate = answered.metric(sample, self.name, self._class_number(answered.levels), request.target)
         return replace(estimate, label=self.label)
 
-    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
+    def by(
+        self, sample: Sample, labels: object, group: object, request: Request = DEFAULT_REQUEST
+    ) -> Estimates:
         """Return the metric of each group: a rate of a class, kappa, or an average over tags."""
         sets = self._sets(sample, labels)
         if sets is not None:
@@ -404,11 +412,13 @@ class Accuracy(_OfAllClasses, kind="accuracy"):
         name for name in Mean.takes_by_group if name != "predicted"
     )
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimate:
         """Return the accuracy, from the true classes: the mean of right answers."""
         return replace(Mean().estimate(*self._mean_arguments(sample, labels, request)), label=self.label)
 
-    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
+    def by(
+        self, sample: Sample, labels: object, group: object, request: Request = DEFAULT_REQUEST
+    ) -> Estimates:
         """Return the accuracy of each group."""
         sample, labels, request = self._mean_arguments(sample, labels, request)
         return Mean().by(sample, labels, group, request)
@@ -431,7 +441,7 @@ class Accuracy(_OfAllClasses, kind="accuracy"):
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted"):
+class Agreement(Accuracy, kind="agreement", name="accuracy", listed_field="predicted"):
     """The share of units on which a judge's verdict equals the label: the accuracy of a judge.
 
     Parameters
@@ -457,7 +467,7 @@ class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted")
         question = replace(sample.question, outcome=Outcome(decoding=COMPARISON))
         return replace(sample, question=question), labels, request
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimate:
         """Return the agreement on the units with a verdict."""
         labels = self.decoded(sample, labels)
         answered = _verdicts_with_gaps(self, sample, labels)
@@ -466,7 +476,9 @@ class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted")
         estimate = answered.metric(sample, self.name, None, request.target)
         return replace(estimate, label=self.label)
 
-    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
+    def by(
+        self, sample: Sample, labels: object, group: object, request: Request = DEFAULT_REQUEST
+    ) -> Estimates:
         """Return the agreement of each group, on the units with a verdict."""
         labels = self.decoded(sample, labels)
         answered = _verdicts_with_gaps(self, sample, labels)
@@ -511,7 +523,7 @@ def _verdicts_with_gaps(estimand: _OfAllClasses, sample: Sample, labels: object)
 
 
 @dataclass(frozen=True, slots=True)
-class Kappa(_OfAllClasses, kind="kappa", listed="predicted"):
+class Kappa(_OfAllClasses, kind="kappa", listed_field="predicted"):
     """Cohen's kappa of a judge's verdicts and the labels: (agreement − chance) / (1 − chance).
 
     Chance is the agreement of independent verdicts and labels with the same shares of classes (Cohen 1960).
@@ -571,7 +583,7 @@ class MatthewsCorrelation(_OfAllClasses, kind="mcc"):
 
 
 @dataclass(frozen=True, slots=True)
-class Average(Classification, kind="average", listed="metric"):
+class Average(Classification, kind="average", listed_field="metric"):
     """The average of a metric over all classes, or over all tags if answers are sets of tags.
 
     Parameters
@@ -609,7 +621,7 @@ class Average(Classification, kind="average", listed="metric"):
 
 
 @dataclass(frozen=True, slots=True)
-class ClassMetric(Classification, listed="positive", shown="match"):
+class ClassMetric(Classification, listed_field="positive", listed_example="match"):
     """A metric of one class. Its subclasses differ only by name.
 
     Parameters

@@ -20,7 +20,7 @@ from stratal.designs.stratum_moments import stratum_means
 from stratal.errors import InputError, check_choice
 from stratal.estimation.crossed_cells import combined_influence
 from stratal.estimation.default_estimator import MINIMUM_FOR_FITTING
-from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request, Several
+from stratal.estimation.estimand import DEFAULT_REQUEST, Estimand, LabelledInfluence, Request, Several
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.estimates import Estimates, with_label_values
 from stratal.estimation.linearised import (
@@ -49,7 +49,7 @@ from stratal.intervals.outcomes import OutcomeKind, infer_outcome
 from stratal.intervals.proportion import student_quantile
 from stratal.labels.joined_labels import JoinedLabels, join_labels
 from stratal.metrics.class_answers import DEFAULT_SHARE_RIGHT
-from stratal.population.expressions import Agree, Cells, Expression, NumberColumn, Quotient
+from stratal.population.expressions import ALL_UNITS, Agree, Cells, Expression, NumberColumn, Quotient
 from stratal.population.influence import Influence, population_means
 from stratal.population.population import Population
 from stratal.population.rules import Derived
@@ -706,7 +706,7 @@ DIFFERENT_ANSWERS = "different answers"
 
 
 @dataclass(frozen=True, slots=True)
-class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
+class ModelEstimand(Estimand, listed_field="models", listed_example="model_a,model_b"):
     """A quantity of several models on the same units."""
 
     of_classes = True
@@ -735,7 +735,7 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
     def cells(self, population: Population) -> tuple[Cells, tuple[str, ...]]:
         """Return the cells of the population by whether the models agree, and those that need no label."""
         if not self.compares_answers(population.group_names):
-            return Cells(names=("all",)), ()
+            return ALL_UNITS, ()
         return Cells(names=(SAME_ANSWER, DIFFERENT_ANSWERS), tests=(self.agreement,)), (SAME_ANSWER,)
 
     def compares_answers(self, groups: Iterable[str]) -> bool:
@@ -768,7 +768,11 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
         return self.models
 
     def outcomes(
-        self, sample: Sample, labels: object, irrelevant: Expression | None, request: Request = PLAIN
+        self,
+        sample: Sample,
+        labels: object,
+        irrelevant: Expression | None,
+        request: Request = DEFAULT_REQUEST,
     ) -> ModelOutcomes:
         """Return each model's outcome on the labelled units; `irrelevant` is 1 where no label is needed."""
         if isinstance(labels, Mapping) and set(labels) == set(self.models):
@@ -812,12 +816,12 @@ class TwoModels(ModelEstimand, max_models=2):
     # Function that estimates the quantity from the outcomes.
     estimate_of: ClassVar[Callable[[ModelOutcomes], Estimate]]
 
-    def _pair(self, sample: Sample, labels: object, request: Request = PLAIN) -> ModelOutcomes:
+    def _pair(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> ModelOutcomes:
         """Return the outcomes of both models; units that do not affect the quantity need no label."""
         irrelevant = None if self.counts_equal_answers else self.agreement
         return self.outcomes(sample, labels, irrelevant, request)
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimate:
         """Return the quantity of the two models' outcomes."""
         return replace(type(self).estimate_of(self._pair(sample, labels, request)), label=self.label)
 
@@ -984,7 +988,7 @@ class Differences(ModelEstimand, Several, kind="differences"):
             Difference(pair, pair_proxies) for pair, pair_proxies in zip(pairs, proxies, strict=False)
         )
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Comparisons:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Comparisons:
         """Return the differences of all pairs, with simultaneous intervals."""
         models = self.outcomes(sample, labels, self.agreement, request)
         return models.comparisons(list(combinations(range(len(self.models)), 2)))

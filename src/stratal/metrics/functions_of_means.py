@@ -11,7 +11,7 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
-from stratal.estimation.estimand import PLAIN, Estimand, Request
+from stratal.estimation.estimand import DEFAULT_REQUEST, Estimand, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import (
     Linearised,
@@ -198,7 +198,7 @@ class OutcomesEstimand(Estimand):
 
 # `listed` is the field after the colon in the text form, as in `ratio_of_means:errors,words`.
 @dataclass(frozen=True, slots=True)
-class RatioOfMeans(OutcomesEstimand, kind="ratio_of_means", listed="names"):
+class RatioOfMeans(OutcomesEstimand, kind="ratio_of_means", listed_field="names"):
     """The ratio of the means of two outcomes, such as errors per answer word.
 
     The interval is Fieller's, which is valid for few and skewed labels. A limit is infinite if the mean of
@@ -228,7 +228,7 @@ class RatioOfMeans(OutcomesEstimand, kind="ratio_of_means", listed="names"):
                 "a ratio requires two outcomes", given=", ".join(self.names), allowed="numerator, denominator"
             )
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimate:
         """Return the ratio."""
         columns, respondents, _ = self._outcomes(sample, labels)
         weighting = respondents.weighting
@@ -260,7 +260,7 @@ class RatioOfMeans(OutcomesEstimand, kind="ratio_of_means", listed="names"):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MeanFunction(OutcomesEstimand, kind="function", listed="names"):
+class MeanFunction(OutcomesEstimand, kind="function", listed_field="names"):
     """Any smooth function of the means of several outcomes; its variance is computed by linearisation.
 
     Parameters
@@ -298,7 +298,7 @@ class MeanFunction(OutcomesEstimand, kind="function", listed="names"):
         """The kind with the outcomes; a function has no text."""
         return f"{self.kind}:{','.join(self.names)}"
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimate:
         """Return the function's value at the estimated means."""
         columns, respondents, _ = self._outcomes(sample, labels)
 

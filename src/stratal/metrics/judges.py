@@ -14,7 +14,7 @@ from stratal.arrays import AnyArray, BoolArray, are_binary
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.domain_means import domain_mean
-from stratal.estimation.estimand import PLAIN, Estimand, Request
+from stratal.estimation.estimand import DEFAULT_REQUEST, Estimand, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.linearised import undefined_result
@@ -51,7 +51,7 @@ JudgeRow = tuple[Mapping[str, str | None], Estimate]
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_classes=True):
+class JudgeReport(Estimand, kind="judge", listed_field="judges", listed_example="verdict", of_classes=True):
     """Comparison of judges with people: agreement, kappa and rates of each class, or correlations of scores.
 
     Parameters
@@ -122,7 +122,7 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
             return labels
         return labels_as_verdicts(sample, labels, self.judges[0])
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimates:
         """Return a row for each quantity, labelled with `judge`, `metric` and `class`."""
         target = request.target
         verdicts, scores = self._split_judges(sample, labels)
@@ -152,7 +152,9 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
         description = f", judge {', '.join(self.judges)}"
         return Estimates.from_rows(sample, rows, "judge", remarks, description)
 
-    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
+    def by(
+        self, sample: Sample, labels: object, group: object, request: Request = DEFAULT_REQUEST
+    ) -> Estimates:
         """Return agreement, kappa and the recall of each class in each group, for verdicts.
 
         A remark names each group in which a judge is worse than over all units. There, the upper limit of the

@@ -14,7 +14,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
-from stratal.estimation.estimand import PLAIN, Estimand, Request
+from stratal.estimation.estimand import DEFAULT_REQUEST, Estimand, Request
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.means import Mean
@@ -106,7 +106,7 @@ class NumericComparison(Estimand):
 
     def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
         """Return which of the drawn units (n,) have label and prediction."""
-        return self.units(sample, labels, PLAIN).labelled
+        return self.units(sample, labels, DEFAULT_REQUEST).labelled
 
 
 def _refuse_predictions_outside(
@@ -127,7 +127,7 @@ def _refuse_predictions_outside(
 
 
 @dataclass(frozen=True, slots=True)
-class PredictionComparison(NumericComparison, listed="prediction", shown="forecast"):
+class PredictionComparison(NumericComparison, listed_field="prediction", listed_example="forecast"):
     """A function of the errors of one column of predictions.
 
     Parameters
@@ -168,14 +168,16 @@ class MeanErrorFunction(PredictionComparison):
         )
         return outcomes, mean_request
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimate:
         """Return the mean."""
         outcomes, mean_request = self._as_mean(sample, labels, request)
         # The bounds of the sample are those of the labels, not of this outcome.
         mean = Mean().estimate(_without_bounds(sample), outcomes, mean_request)
         return replace(mean, label=self.label)
 
-    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
+    def by(
+        self, sample: Sample, labels: object, group: object, request: Request = DEFAULT_REQUEST
+    ) -> Estimates:
         """Return the mean of each group."""
         outcomes, mean_request = self._as_mean(sample, labels, request)
         return Mean().by(_without_bounds(sample), outcomes, group, mean_request)
@@ -227,7 +229,7 @@ class MeanAbsoluteError(MeanErrorFunction, kind="mae"):
 
 
 @dataclass(frozen=True, slots=True)
-class WithinTolerance(MeanErrorFunction, kind="within", listed="tolerance", shown="0.5"):
+class WithinTolerance(MeanErrorFunction, kind="within", listed_field="tolerance", listed_example="0.5"):
     """The share of units whose prediction differs from the label by no more than a tolerance.
 
     Parameters
@@ -262,7 +264,9 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalCoverage(MeanErrorFunction, kind="interval_coverage", listed="ends", shown="low,high"):
+class IntervalCoverage(
+    MeanErrorFunction, kind="interval_coverage", listed_field="ends", listed_example="low,high"
+):
     """The share of labels within prediction intervals, including their limits.
 
     Parameters
@@ -315,7 +319,7 @@ class MeanSquaredError(PredictionComparison, kind="mse"):
     'mse'
     """
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimate:
         """Return the mean square of the errors, or its root (`RootMeanSquaredError`)."""
         units = self.units(sample, labels, request)
         respondents = Respondents.of(sample, units.labelled)
@@ -326,7 +330,9 @@ class MeanSquaredError(PredictionComparison, kind="mse"):
             respondents.complete(estimate, sample, label=self.label), remarks=_remarks(respondents, units)
         )
 
-    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
+    def by(
+        self, sample: Sample, labels: object, group: object, request: Request = DEFAULT_REQUEST
+    ) -> Estimates:
         """Return the mean square of each group, or its root."""
         units = self.units(sample, labels, request)
         respondents = Respondents.of(sample, units.labelled)
@@ -373,7 +379,7 @@ class ExplainedVariance(PredictionComparison, kind="r2"):
     'r2:forecast'
     """
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimate:
         """Return R²."""
         units = self.units(sample, labels, request)
         respondents = Respondents.of(sample, units.labelled)

@@ -17,7 +17,7 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
-from stratal.estimation.estimand import PLAIN, Estimand, Request
+from stratal.estimation.estimand import DEFAULT_REQUEST, Estimand, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, adaptive_label_share, of_variable, pseudo_label_share
 from stratal.estimation.resolve import class_column, no_labels_error, number_column
@@ -151,7 +151,7 @@ _ROUNDING_VARIANCE = 1e-24
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking(Estimand, listed="positive"):
+class Ranking(Estimand, listed_field="positive"):
     """A metric of how well a score ranks units of a class above the others.
 
     The score is a proxy of the sample, by default the only one. A score that is not in the sample is given
@@ -190,7 +190,7 @@ class Ranking(Estimand, listed="positive"):
         positives = np.array([entry == self.positive for entry in true[labelled]], dtype=bool)
         return scores[labelled], positives, labelled
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimate:
         """Return the metric, from the true classes."""
         scores, positives, labelled = self._units(sample, labels)
         respondents = Respondents.of(sample, labelled)

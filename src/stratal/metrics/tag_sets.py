@@ -10,7 +10,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
-from stratal.estimation.estimand import ACCURACY_OPTIONS, PLAIN, Estimand, Request
+from stratal.estimation.estimand import ACCURACY_OPTIONS, DEFAULT_REQUEST, Estimand, Request
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.means import Mean
@@ -61,11 +61,13 @@ class MeanOfSets(Estimand):
         info = tuple(replace(proxy, scaled=False, bounds=None) for proxy in sample.proxy_info)
         return replace(sample, question=question, proxy_info=info), outcomes, mean_request
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimate:
         """Return the mean."""
         return replace(Mean().estimate(*self._as_mean(sample, labels, request)), label=self.label)
 
-    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
+    def by(
+        self, sample: Sample, labels: object, group: object, request: Request = DEFAULT_REQUEST
+    ) -> Estimates:
         """Return the mean of each group."""
         sample, outcomes, request = self._as_mean(sample, labels, request)
         return Mean().by(sample, outcomes, group, request)
@@ -76,7 +78,7 @@ class MeanOfSets(Estimand):
 
 
 @dataclass(frozen=True, slots=True)
-class MeanJaccard(MeanOfSets, kind="mean_jaccard", listed="predicted", shown="answer"):
+class MeanJaccard(MeanOfSets, kind="mean_jaccard", listed_field="predicted", listed_example="answer"):
     """The mean over units of Jaccard's index: the tags in both sets divided by the tags in either.
 
     The index of two empty sets is 1: Jaccard's distance is a metric (Levandowsky & Winter 1971), and
@@ -109,7 +111,7 @@ class MeanJaccard(MeanOfSets, kind="mean_jaccard", listed="predicted", shown="an
 
 
 @dataclass(frozen=True, slots=True)
-class HammingLoss(MeanOfSets, kind="hamming_loss", listed="predicted", shown="answer"):
+class HammingLoss(MeanOfSets, kind="hamming_loss", listed_field="predicted", listed_example="answer"):
     """The mean over units of the share of the tags on which both sets differ.
 
     The tags are those of all answers and labels: tags that no unit has would reduce the loss.

@@ -13,7 +13,7 @@ from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, check_choice, suggest_names
 from stratal.estimation.anticipated import AnticipatedOutcome, StratificationOptions
-from stratal.estimation.estimand import PLAIN, Estimand, Request
+from stratal.estimation.estimand import DEFAULT_REQUEST, Estimand, Request
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.planned_rounds import PlannedRounds
 from stratal.estimation.requirement import Requirement
@@ -182,7 +182,7 @@ def threshold_outcomes(
 
 
 @dataclass(frozen=True, slots=True)
-class ThresholdGoal(Estimand, kind="threshold", listed="require", shown="error<=.05"):
+class ThresholdGoal(Estimand, kind="threshold", listed_field="require", listed_example="error<=.05"):
     """The set that `stratal.threshold` accepts. Its labels are planned in two rounds.
 
     Parameters
@@ -233,7 +233,7 @@ class ThresholdGoal(Estimand, kind="threshold", listed="require", shown="error<=
         """Whether the labels of a region of the score are sufficient; rates of a class need all scores."""
         return not self.requirement.is_monotone
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimate:
         """Raise an error, since the result is a set and not an estimate."""
         raise InputError(
             "this sample was planned for a threshold, not for an estimate",

@@ -42,7 +42,8 @@ def independent_sample(
     """
     planned = plan(population, size, labels=labels, **options)
     drawn = planned.draw(seed=sample.seed)
-    # Single units are drawn, even if the rows of the table were drawn in clusters.
+    # Single units are drawn, even if the rows of the table were drawn in clusters. The token identifies the
+    # new sample in files of labels.
     question = replace(sample.question, chosen=None, cluster=None, sample_token=drawn.question.sample_token)
     return replace(drawn, question=question)
 
@@ -89,6 +90,8 @@ def _stratum_of_units(sample: Sample, strata: Strata) -> IntArray:
 def _post_stratified(sample: Sample, strata: Strata, stratum: IntArray, n_h: IntArray) -> Sample:
     """Return the sample with the `stratum` of each unit (n,) and the design of n_h (H,) units."""
     assert sample.population is not None
+    # A stored design has no population; the sample has it.
+    strata_of_design = replace(strata, population=None)
     allocation = Allocation(
         n_h=n_h,
         method="proportional",
@@ -102,5 +105,5 @@ def _post_stratified(sample: Sample, strata: Strata, stratum: IntArray, n_h: Int
         stratum=stratum,
         inclusion_probability=(n_h / strata.sizes)[stratum],
         summary=sample.population.summarise(strata.rule),
-        design=Stratified(strata=replace(strata, population=None), allocation=allocation),
+        design=Stratified(strata=strata_of_design, allocation=allocation),
     )

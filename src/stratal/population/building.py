@@ -44,7 +44,7 @@ def from_arrays(keywords: declaration.ArrayKeywords) -> ArrayPopulation:
     groups = dict(keywords.get("groups") or {})
     features = _named_features(keywords.get("features"))
     ids, id_name = _ids_of_arrays(keywords)
-    notes: tuple[str, ...] = ()
+    notes: list[str] = []
     if keywords.get("history") is not None:
         history = as_history(keywords["history"], ids)
         items = ids
@@ -52,13 +52,13 @@ def from_arrays(keywords: declaration.ArrayKeywords) -> ArrayPopulation:
             items = _row_numbers((*proxies.values(), *groups.values(), *features.values()), history)
         history_proxy, history_features = _history_columns(history, items, keywords.get("bounds"))
         refuse_existing_names((HISTORY, *history_features), (*proxies, *features), "the arrays")
-        notes = (history.note(history.count_items(items), len(items)),)
+        notes.append(history.note(history.count_items(items), len(items)))
         proxies = {HISTORY: history_proxy, **proxies}
         features |= history_features
     described_proxies, outlier_notes = _describe_proxies(keywords, proxies)
-    notes = (*notes, *outlier_notes)
     shown = keywords.get("show") or {}
     proxy_columns = {info.name: values for info, values, _ in described_proxies}
+    second_moments = {info.name: moments for info, _, moments in described_proxies}
     group_columns = {name: _group_column(name, values) for name, values in groups.items()}
     feature_columns = {name: arrays.finite_vector(name, values) for name, values in features.items()}
     shown_columns = {name: frozen(object_column(values), object) for name, values in shown.items()}
@@ -67,12 +67,14 @@ def from_arrays(keywords: declaration.ArrayKeywords) -> ArrayPopulation:
     roles = _roles_of_arrays(keywords, groups, proxies)
     refuse_revealing_columns(shown, proxies, roles)
     threads = keywords.get("threads")
+    if threads is not None:
+        arrays.checked_threads(threads)
     population = ArrayPopulation(
         values=proxy_columns,
         groups=group_columns,
         features=feature_columns,
         shown=shown_columns,
-        second_moments={info.name: moments for info, _, moments in described_proxies},
+        second_moments=second_moments,
         ids=ids,
         size=_common_size(ids, proxy_columns, group_columns | feature_columns | shown_columns),
         proxies=tuple(info for info, _, _ in described_proxies),
@@ -81,8 +83,8 @@ def from_arrays(keywords: declaration.ArrayKeywords) -> ArrayPopulation:
         roles=roles,
         tags=checked_format(keywords.get("tags")),
         label_outcome=declaration.label_outcome(keywords.get("label")),
-        notes=notes,
-        threads=None if threads is None else arrays.checked_threads(threads),
+        notes=(*notes, *outlier_notes),
+        threads=threads,
     )
     return with_predictions(population, keywords.get("predicts"), scaled=keywords.get("scaled"))
 
@@ -414,10 +416,8 @@ def _population_of_table(
     from stratal.population.queries.table import table_population
     from stratal.population.queries.units import with_derived_columns
 
-    is_numbered_by_row = declared.is_numbered_by_row(table.names)
-    return table_population(
-        *with_derived_columns(rows_or_source, declared), ROW_BASE if is_numbered_by_row else None
-    )
+    row_base = ROW_BASE if declared.is_numbered_by_row(table.names) else None
+    return table_population(*with_derived_columns(rows_or_source, declared), row_base)
 
 
 def _population_in_memory(
@@ -460,8 +460,6 @@ def _population_in_memory(
     population.notes = (*rows.notes, *population.notes)
     if is_numbered_by_row:
         population.row_base = ROW_BASE
-    else:
-        population.row_base = None
     return population
 
 
@@ -472,13 +470,17 @@ def _column_expressions(
 
     The roles are `id`, `number`, `group` and `shown`.
     """
-    shown = {name: rows.columns[name] if types[name] in _SHOWN_TYPES else None for name in declared.shown}
-    return {
-        **({} if is_numbered_by_row else {("id", declared.id): rows.columns[declared.id]}),
-        **{("number", name): rows.as_number(name, types[name]) for name in declared.number_columns},
-        **{("group", name): rows.as_category(name, types[name]) for name in declared.groups},
-        **{("shown", name): column for name, column in shown.items()},
-    }
+    columns: dict[tuple[str, str], str | None] = {}
+    if not is_numbered_by_row:
+        columns["id", declared.id] = rows.columns[declared.id]
+    for name in declared.number_columns:
+        columns["number", name] = rows.as_number(name, types[name])
+    for name in declared.groups:
+        columns["group", name] = rows.as_category(name, types[name])
+    for name in declared.shown:
+        is_same_everywhere = types[name] in _SHOWN_TYPES
+        columns["shown", name] = rows.columns[name] if is_same_everywhere else None
+    return columns
 
 
 def _array_keywords(

@@ -437,7 +437,7 @@ class LevelBins(_BinsWithVariances):
         Number of units in each bin.
     second_moments : float (B,), optional
         Mean second moment of each bin, if the proxy has second moments.
-    large : mapping of int to ProxyCounter
+    counters : mapping of int to ProxyCounter
         Counters of the levels, by number, with too many distinct values for one bin per value.
     """
 
@@ -446,7 +446,7 @@ class LevelBins(_BinsWithVariances):
     values: FloatArray
     counts: IntArray
     second_moments: FloatArray | None = None
-    large: Mapping[int, ProxyCounter] = field(default_factory=dict)
+    counters: Mapping[int, ProxyCounter] = field(default_factory=dict)
     conditional_variances: FloatArray = field(init=False, repr=False, compare=False)
 
 
@@ -477,7 +477,7 @@ class LevelDistributions(Mapping[str, Distribution]):
         # The distributions of the levels with too many distinct values, by the number of the level.
         self._large_levels = {
             number: build_distribution(counter, scaled=scaled, bounds=bounds)
-            for number, counter in level_bins.large.items()
+            for number, counter in level_bins.counters.items()
         }
         self.scaled = scaled
         self.bounds = bounds
@@ -493,21 +493,23 @@ class LevelDistributions(Mapping[str, Distribution]):
         values = np.concatenate([level_bins.values, *(distribution.values for distribution in large)])
         counts = np.concatenate([level_bins.counts, *(distribution.counts for distribution in large)])
         order = np.argsort(level, kind="stable")
+        bins_moments = None
+        if available_moments:
+            bins_moments = np.concatenate(available_moments)[order]
         self.bins = LevelBins(
             names=level_bins.names,
             level=level[order],
             values=values[order],
             counts=counts[order],
-            second_moments=np.concatenate(available_moments)[order] if available_moments else None,
+            second_moments=bins_moments,
         )
         self.starts = np.searchsorted(self.bins.level, np.arange(len(level_bins.names)))
 
     @property
     def sizes(self) -> dict[str, int]:
         """Number of units in each level."""
-        return dict(
-            zip(self._number_of_level, np.add.reduceat(self.bins.counts, self.starts).tolist(), strict=True)
-        )
+        sizes = np.add.reduceat(self.bins.counts, self.starts)
+        return dict(zip(self._number_of_level, sizes.tolist(), strict=True))
 
     @property
     def approximate_levels(self) -> list[int]:

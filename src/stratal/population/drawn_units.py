@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, FloatArray, IntArray, select_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,9 +43,9 @@ class DrawnUnits:
             ids=self.ids[rows],
             stratum=self.stratum[rows],
             proxies=self.proxies[rows],
-            groups={name: values[rows] for name, values in self.groups.items()},
-            shown={name: values[rows] for name, values in self.shown.items()},
-            features={name: values[rows] for name, values in self.features.items()},
+            groups=select_rows(self.groups, rows),
+            shown=select_rows(self.shown, rows),
+            features=select_rows(self.features, rows),
         )
 
 

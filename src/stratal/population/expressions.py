@@ -249,9 +249,8 @@ class LogLoss(_Composite, kind="log-loss"):
     def evaluate_with(self, evaluator: ArrayEvaluator) -> Any:
         """Return the loss."""
         # NumPy and all engines call the binary logarithm `log2`; the natural one has different names.
-        return -math.log(2.0) * evaluator.apply(
-            "log2", evaluator.at_least(self.parts[0].evaluate_with(evaluator), self.least)
-        )
+        value = evaluator.at_least(self.parts[0].evaluate_with(evaluator), self.least)
+        return -math.log(2.0) * evaluator.apply("log2", value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -398,9 +397,9 @@ def _leaves(formulas: Iterable[Expression]) -> Iterator[Expression]:
 
 def combine_tests(test: Expression | None, other: Expression | None) -> Expression | None:
     """Return the test that the units pass that pass two tests."""
-    if test is None or other is None:
-        if test is None:
-            return other
+    if test is None:
+        return other
+    if other is None:
         return test
     first = as_level_test(test)
     second = as_level_test(other)
@@ -445,3 +444,7 @@ class Cells(Described, noun="division", registry={}, kind="cells", nested={"test
         for number, test in reversed(list(enumerate(self.tests))):
             numbers[np.broadcast_to(test.evaluate(evaluator) > 0.5, (size,))] = number
         return np.asarray(np.array(self.names, dtype=np.str_)[numbers])
+
+
+# The only cell of a population that is stratified as a whole.
+ALL_UNITS = Cells(names=("all",))

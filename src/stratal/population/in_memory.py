@@ -19,14 +19,29 @@ from stratal.arrays import (
     BoolArray,
     FloatArray,
     IntArray,
+    as_matrix,
     checked_threads,
     frozen,
     is_null,
+    select_rows,
     without_mask,
 )
 from stratal.errors import InputError, duplicate_ids_error, suggest_names
-from stratal.population import distribution as distributions
 from stratal.population.digest import PopulationDigest, array_digits, leading_bits, level_numbers
+from stratal.population.distribution import (
+    BIN_COUNT,
+    EXACT_LIMIT,
+    OFFSET_BITS,
+    OFFSET_COUNT,
+    Bins,
+    Extent,
+    Grid,
+    Histogram,
+    LevelBins,
+    MomentSteps,
+    Span,
+    has_distinct_value_bins,
+)
 from stratal.population.drawn_units import Candidates, DrawnUnits
 from stratal.population.expressions import Expression
 from stratal.population.population import DEFAULT_BATCH_SIZE, UNIT_ID, NumberColumns, Population
@@ -217,7 +232,7 @@ class ArrayPopulation(Population):
             ids = self.ids - self.row_base
         return replace(self, ids=ids + base, row_base=base)
 
-    def _level_bins(self, by: str, info: ProxyInfo) -> distributions.LevelBins:
+    def _level_bins(self, by: str, info: ProxyInfo) -> LevelBins:
         """Return the bins of a proxy's values within each level of a group column."""
         levels, codes, _ = self._levels(by)
         return count_levels(tuple(levels.tolist()), codes.astype(np.int64), self._counter(info))
@@ -264,7 +279,7 @@ class ArrayPopulation(Population):
         codes = np.empty(self.size, np.min_scalar_type(rule.n_strata) if is_large else np.int64)
 
         def assign(rows: slice) -> None:
-            codes[rows] = rule.codes_of({name: column[rows] for name, column in columns.items()})
+            codes[rows] = rule.codes_of(select_rows(columns, rows))
 
         # A deque of length 0 runs the iterator without storing its results.
         deque(map_slices(self.size, assign, self.threads), maxlen=0)
@@ -327,16 +342,13 @@ class ArrayPopulation(Population):
             ids = self.ids[rows]
         order = randomness.shown_order(ids, seed)
         rows = rows[order]
-        ids = ids[order]
-        stratum = stratum[order]
-        proxies = [self.values[info.name][rows] for info in self.proxies]
         drawn = DrawnUnits(
-            ids=ids,
-            stratum=stratum,
-            proxies=np.stack(proxies, axis=1) if proxies else np.empty((len(rows), 0)),
-            groups={name: column[rows] for name, column in self.groups.items()},
-            shown={name: column[rows] for name, column in self.shown.items()},
-            features={name: column[rows] for name, column in self.features.items()},
+            ids=ids[order],
+            stratum=stratum[order],
+            proxies=as_matrix([self.values[info.name][rows] for info in self.proxies], len(rows)),
+            groups=select_rows(self.groups, rows),
+            shown=select_rows(self.shown, rows),
+            features=select_rows(self.features, rows),
         )
         return drawn, order
 
@@ -462,7 +474,7 @@ class ArrayPopulation(Population):
             else:
                 arrays[UNIT_ID] = self.ids
         for start in range(0, self.size, size):
-            yield {name: array[start : start + size] for name, array in arrays.items()}
+            yield select_rows(arrays, slice(start, start + size))
 
     def _select_units(
         self,
@@ -520,21 +532,21 @@ class ArrayCounter:
     threads: int | None = None
 
     @property
-    def steps(self) -> distributions.MomentSteps | None:
+    def steps(self) -> MomentSteps | None:
         """Conversion of second moments to integers; `None` without second moments."""
         second_moments = self.second_moments
         if second_moments is None:
             return None
-        return distributions.MomentSteps.over(float(second_moments.min()), float(second_moments.max()))
+        return MomentSteps.over(float(second_moments.min()), float(second_moments.max()))
 
-    def extent(self, span: distributions.Span) -> distributions.Extent:
+    def extent(self, span: Span) -> Extent:
         """Return the smallest and largest proxy, and the number of units, within the span."""
         values = self.values[_span_index(self.values, span)]
         if len(values) == 0:
-            return distributions.Extent(math.nan, math.nan, 0)
-        return distributions.Extent(float(values.min()), float(values.max()), len(values))
+            return Extent(math.nan, math.nan, 0)
+        return Extent(float(values.min()), float(values.max()), len(values))
 
-    def distinct(self) -> distributions.Bins:
+    def distinct(self) -> Bins:
         """Return a bin for each distinct value."""
         # The sum turns −0.0 into 0.0, because they are the same value.
         values, inverse, counts = np.unique(self.values + 0.0, return_inverse=True, return_counts=True)
@@ -544,29 +556,29 @@ class ArrayCounter:
             sums = np.zeros(len(values), np.int64)
             np.add.at(sums, inverse, steps.numbers(self.second_moments))
             second_moments = steps.means(sums, counts)
-        return distributions.Bins(values, values, counts, second_moments, True)
+        return Bins(values, values, counts, second_moments, True)
 
-    def histogram(self, grid: distributions.Grid, span: distributions.Span) -> distributions.Histogram:
+    def histogram(self, grid: Grid, span: Span) -> Histogram:
         """Return the histogram of the proxies within the span."""
-        counts = np.zeros(distributions.BIN_COUNT, np.int64)
-        offsets = np.zeros(distributions.BIN_COUNT, np.int64)
+        counts = np.zeros(BIN_COUNT, np.int64)
+        offsets = np.zeros(BIN_COUNT, np.int64)
         if self.second_moments is None:
             second_moments = None
         else:
-            second_moments = np.zeros(distributions.BIN_COUNT, np.int64)
+            second_moments = np.zeros(BIN_COUNT, np.int64)
         work = partial(self._count_slice, grid, span, self.steps)
         for sums, moments in map_slices(len(self.values), work, self.threads):
             counts += sums >> _COUNT_SHIFT
             offsets += sums & ((1 << _COUNT_SHIFT) - 1)
             if second_moments is not None and moments is not None:
                 second_moments += moments
-        return distributions.Histogram(counts, offsets, second_moments, self._single_values(grid, span))
+        return Histogram(counts, offsets, second_moments, self._single_values(grid, span))
 
     def _count_slice(
         self,
-        grid: distributions.Grid,
-        span: distributions.Span,
-        steps: distributions.MomentSteps | None,
+        grid: Grid,
+        span: Span,
+        steps: MomentSteps | None,
         rows: slice,
     ) -> tuple[IntArray, IntArray | None]:
         """Return the sums of a slice per bin.
@@ -580,22 +592,22 @@ class ArrayCounter:
         """
         inside = _span_index(self.values[rows], span)
         positions = grid.positions(self.values[rows][inside])
-        bins = positions >> distributions.OFFSET_BITS
-        positions &= distributions.OFFSET_COUNT - 1
+        bins = positions >> OFFSET_BITS
+        positions &= OFFSET_COUNT - 1
         positions += 1 << _COUNT_SHIFT
-        sums = np.bincount(bins, positions, minlength=distributions.BIN_COUNT).astype(np.int64)
+        sums = np.bincount(bins, positions, minlength=BIN_COUNT).astype(np.int64)
         if steps is None or self.second_moments is None:
             return sums, None
         moments = steps.numbers(self.second_moments[rows][inside])
-        return sums, np.bincount(bins, moments, minlength=distributions.BIN_COUNT).astype(np.int64)
+        return sums, np.bincount(bins, moments, minlength=BIN_COUNT).astype(np.int64)
 
-    def _single_values(self, grid: distributions.Grid, span: distributions.Span) -> FloatArray | None:
+    def _single_values(self, grid: Grid, span: Span) -> FloatArray | None:
         """Return the value of each bin, NaN if it is empty; `None` if a bin has two distinct values."""
-        single_values = np.full(distributions.BIN_COUNT, np.nan)
+        single_values = np.full(BIN_COUNT, np.nan)
         for start in (0, *range(_CHECKED_ROWS, len(self.values), BATCH_UNITS)):
             values = self.values[start : start + BATCH_UNITS if start else _CHECKED_ROWS]
             values = values[_span_index(values, span)]
-            bins = grid.positions(values) >> distributions.OFFSET_BITS
+            bins = grid.positions(values) >> OFFSET_BITS
             is_empty = np.isnan(single_values[bins])
             single_values[bins[is_empty]] = values[is_empty]
             if not np.array_equal(single_values[bins], values):
@@ -610,23 +622,23 @@ class ArrayCounter:
         )
 
 
-def _span_index(values: FloatArray, span: distributions.Span) -> Any:
+def _span_index(values: FloatArray, span: Span) -> Any:
     """Return the index of the values (n,) within a span: a mask, or a slice of all for an unlimited span."""
-    if span == distributions.Span():
+    if span == Span():
         return slice(None)
     return (values >= span.at_least) & (values < span.below)
 
 
-def count_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounter) -> distributions.LevelBins:
+def count_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounter) -> LevelBins:
     """Return the distinct values within each level, given the number of each unit's level (N,)."""
     # The sum turns −0.0 into 0.0, because they are the same value.
     values = counter.values + 0.0
     order = np.lexsort((values, level))
     level_limits = np.searchsorted(level[order], np.arange(len(names) + 1))
-    large = _counters_of_large_levels(counter, order, level_limits)
+    counters = _counters_of_large_levels(counter, order, level_limits)
     # The counter of a large level counts its values later.
     is_counted_here = np.ones(len(values), bool)
-    for number in large:
+    for number in counters:
         is_counted_here[level_limits[number] : level_limits[number + 1]] = False
     order = order[is_counted_here]
     values = values[order]
@@ -636,13 +648,13 @@ def count_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounter)
     means = None
     if counter.second_moments is not None and len(order):
         means = _mean_moments_of_bins(counter.second_moments[order], level, len(names), starts, counts)
-    return distributions.LevelBins(
+    return LevelBins(
         names=names,
         level=level[starts],
         values=values[starts],
         counts=counts,
         second_moments=means,
-        large=large,
+        counters=counters,
     )
 
 
@@ -654,13 +666,13 @@ def _counters_of_large_levels(
     `order` (N,) sorts the units by level. Level l has the positions from `level_limits[l]` up to
     `level_limits[l + 1]` in this order.
     """
-    large = {}
-    for number in np.flatnonzero(np.diff(level_limits) > distributions.EXACT_LIMIT).tolist():
+    counters = {}
+    for number in np.flatnonzero(np.diff(level_limits) > EXACT_LIMIT).tolist():
         rows = order[level_limits[number] : level_limits[number + 1]]
         counter_of_level = counter.select_rows(np.sort(rows))
-        if not distributions.has_distinct_value_bins(counter_of_level.extent(distributions.Span())):
-            large[number] = counter_of_level
-    return large
+        if not has_distinct_value_bins(counter_of_level.extent(Span())):
+            counters[number] = counter_of_level
+    return counters
 
 
 def _mean_moments_of_bins(
@@ -680,6 +692,6 @@ def _mean_moments_of_bins(
     high = np.full(n_levels, -np.inf)
     np.minimum.at(low, level, second_moments)
     np.maximum.at(high, level, second_moments)
-    steps = distributions.MomentSteps.over(low, high)
+    steps = MomentSteps.over(low, high)
     sums = np.add.reduceat(steps[level].numbers(second_moments), starts)
     return steps[level[starts]].means(sums, counts)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, Record
-from stratal.population.expressions import ArrayEvaluator, ByLevel, Cells, Expression, sum_of
+from stratal.population.expressions import ALL_UNITS, ArrayEvaluator, ByLevel, Cells, Expression, sum_of
 from stratal.population.population import Population
 from stratal.population.rules import CELL, INFLUENCE, Everything, Rule, round_to_digits
 from stratal.proxy.proxy import Proxy
@@ -32,7 +32,7 @@ class Influence(Record):
     square : Expression
         E[u² | x], where the expectation takes into account that the proxy may be wrong.
     cells : Cells
-        Parts of the population that are stratified separately.
+        Parts of the population that are stratified separately. Default: none.
     known_cells : tuple of str
         Cells in which u does not depend on labels, so that their units need no label.
     levels : ByLevel, optional
@@ -44,7 +44,7 @@ class Influence(Record):
     value: float
     mean: Expression
     square: Expression
-    cells: Cells
+    cells: Cells = ALL_UNITS
     known_cells: tuple[str, ...] = ()
     levels: ByLevel | None = None
 

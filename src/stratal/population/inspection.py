@@ -264,7 +264,8 @@ def _all_numbers(texts: Iterable[str]) -> bool:
 # Facts of a column in the order in which a query returns them: the number of values that are not null, of
 # distinct values, of finite numbers and of NaN, and the range and mean of the finite numbers. Text has only
 # the first two.
-_FACT_NAMES = ("present", "distinct", "numbers", "nan", "minimum", "maximum", "mean")
+_RANGE_NAMES = ("minimum", "maximum", "mean")
+_FACT_NAMES = ("present", "distinct", "numbers", "nan", *_RANGE_NAMES)
 
 
 def _describe_rows(rows: Rows, names: Sequence[str], read_long_format: Any) -> tuple[int, list[JsonDict]]:
@@ -351,13 +352,12 @@ def _describe_source(source: Source, names: Sequence[str]) -> tuple[int, list[Js
             facts += [finite.count(), is_nan(values).sum(), *ranges]
         aggregates |= {f"{key}{number}": fact for key, fact in zip(_FACT_NAMES, facts, strict=False)}
     row_of_facts = source.first_row(source.table.aggregate(**aggregates))
-    columns = [
-        _describe_column(
-            name, row_of_facts["rows"], {key: row_of_facts.get(f"{key}{number}") for key in _FACT_NAMES}
-        )
-        for number, name in enumerate(names)
-    ]
-    return row_of_facts["rows"], columns
+    size = row_of_facts["rows"]
+    columns = []
+    for number, name in enumerate(names):
+        facts_of_column = {key: row_of_facts.get(f"{key}{number}") for key in _FACT_NAMES}
+        columns.append(_describe_column(name, size, facts_of_column))
+    return size, columns
 
 
 def find_softmax_columns(
@@ -368,13 +368,9 @@ def find_softmax_columns(
     Columns with the same first word are tried first, then all columns of probabilities together. `columns`
     are descriptions of columns, and `row_sum_facts(names)` returns the facts that `is_softmax` needs.
     """
+    complete_columns = [column for column in columns if column["kind"] != "text" and not column["missing"]]
     probability_columns = [
-        column["name"]
-        for column in columns
-        if column["kind"] != "text"
-        and not column["missing"]
-        and column["minimum"] >= 0
-        and column["maximum"] <= 1
+        column["name"] for column in complete_columns if column["minimum"] >= 0 and column["maximum"] <= 1
     ]
     means = {column["name"]: column["mean"] for column in columns}
     # Columns by the first word of their names.
@@ -416,7 +412,10 @@ def answer_options(description: JsonDict, predicted: str | None = None) -> list[
     if not answers:
         return []
     pattern = column_pattern(answers, [column["name"] for column in description["columns"]])
-    return [*([] if predicted else ["--predicted", answers[0]]), "--answers", pattern]
+    options = ["--answers", pattern]
+    if predicted:
+        return options
+    return ["--predicted", answers[0], *options]
 
 
 def predicted_option(description: JsonDict, options: Sequence[str]) -> list[str]:
@@ -424,19 +423,21 @@ def predicted_option(description: JsonDict, options: Sequence[str]) -> list[str]
 
     The result is empty if there is no such column or several. Columns in `options` are excluded.
     """
-    rows = description["rows"]
     names = [
         column["name"]
         for column in description["columns"]
-        if column["name"].casefold().startswith(ANSWER_COLUMN_NAMES)
-        and column["name"] not in options
-        and not column["missing"]
-        and 1 < column["distinct"] <= rows / 2
-        and _may_be_classes(column)
+        if column["name"] not in options and _may_be_answer(column, description["rows"])
     ]
     if len(names) == 1:
         return ["--predicted", names[0]]
     return []
+
+
+def _may_be_answer(column: JsonMapping, rows: int) -> bool:
+    """Return whether a column is called like an answer, and has one of few classes in each row."""
+    is_called_answer = column["name"].casefold().startswith(ANSWER_COLUMN_NAMES)
+    has_few_values = not column["missing"] and 1 < column["distinct"] <= rows / 2
+    return is_called_answer and has_few_values and _may_be_classes(column)
 
 
 def likely_group_columns(description: JsonDict, options: Sequence[str]) -> list[str]:
@@ -458,15 +459,12 @@ def column_pattern(names: Sequence[str], existing: Sequence[str]) -> str:
 def _describe_column(name: str, rows: int, facts: JsonMapping) -> JsonDict:
     """Return the description of a column, given the number of rows and its facts by name."""
     present, distinct, numbers, nan = (int(facts.get(key) or 0) for key in _FACT_NAMES[:4])
+    description = {"name": name, "kind": "text", "missing": rows - present, "distinct": distinct}
     # NaN is a missing value in a column of numbers, and a text in a column of text.
-    is_number = bool(numbers and numbers + nan == present)
-    return {
-        "name": name,
-        "kind": "number" if is_number else "text",
-        "missing": rows - present + (nan if is_number else 0),
-        "distinct": distinct - (1 if is_number and nan else 0),
-        **{key: facts[key] if is_number else None for key in _FACT_NAMES[4:]},
-    }
+    if numbers and numbers + nan == present:
+        description |= {"kind": "number", "missing": rows - numbers, "distinct": distinct - bool(nan)}
+        return description | {key: facts[key] for key in _RANGE_NAMES}
+    return description | dict.fromkeys(_RANGE_NAMES)
 
 
 def describe_proxies(population: Population) -> JsonDict:
@@ -485,21 +483,17 @@ def describe_proxies(population: Population) -> JsonDict:
     proxies = []
     for info, score in zip(population.proxies, population.scores, strict=True):
         distribution = population.distribution(info.name)
+        n_bins = len(distribution.values)
         deciles = np.searchsorted(distribution.counts.cumsum(), np.linspace(0, 1, 11) * distribution.size)
-        quantiles = distribution.values[np.minimum(deciles, len(distribution.values) - 1)]
-        proxies.append(
-            {
-                **score.to_dict_with_meaning(),
-                "scaled": info.scaled,
-                "bounds": None if info.bounds is None else list(info.bounds),
-                "mean": distribution.mean,
-                "bins": len(distribution.values),
-                "quantiles": quantiles.tolist(),
-            }
-        )
+        scale = {"scaled": info.scaled, "bounds": None if info.bounds is None else list(info.bounds)}
+        quantiles = distribution.values[np.minimum(deciles, n_bins - 1)].tolist()
+        facts = {"mean": distribution.mean, "bins": n_bins, "quantiles": quantiles}
+        proxies.append({**score.to_dict_with_meaning(), **scale, **facts})
     groups = {name: len(population.levels(name)) for name in population.group_names}
     description = {"population_size": population.size, "proxies": proxies, "groups": groups}
-    return description | ({"notes": list(population.notes)} if population.notes else {})
+    if population.notes:
+        description["notes"] = list(population.notes)
+    return description
 
 
 def suggested_score(
@@ -541,11 +535,10 @@ def suggested_options(
     """
     models = description.get("models") or {}
     proxies = None if proxy is None else split_names(proxy)
-    stated = StatedRoles(
-        id=id_name or models.get("id"),
-        proxies=proxies,
-        others=(*answer_columns(description["columns"]), *([models["column"]] if models else [])),
-    )
+    other_columns = answer_columns(description["columns"])
+    if models:
+        other_columns = (*other_columns, models["column"])
+    stated = StatedRoles(id=id_name or models.get("id"), proxies=proxies, others=other_columns)
     recognition = recognise(facts_of_description(description), stated)
     id_options = ["--id", recognition.id or ROW_NUMBER_ID]
     softmax = softmax or description.get("softmax")

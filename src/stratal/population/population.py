@@ -138,13 +138,14 @@ class Population(ABC):
     @property
     def scores(self) -> tuple[Score, ...]:
         """The quantity that each proxy predicts, as declared or inferred from its scale."""
-        inferred = (info.score(self.roles.answer) for info in self.proxies)
-        return tuple(
-            Score(name=score.name, predicts=self.predicts[score.name], declared=True)
-            if score.name in self.predicts
-            else score
-            for score in inferred
-        )
+        scores = []
+        for info in self.proxies:
+            if info.name in self.predicts:
+                score = Score(name=info.name, predicts=self.predicts[info.name], declared=True)
+            else:
+                score = info.score(self.roles.answer)
+            scores.append(score)
+        return tuple(scores)
 
     @property
     def label_bounds(self) -> tuple[float, float] | None:
@@ -314,10 +315,10 @@ class Population(ABC):
         """All proxies, their second moments, features and groups, as arrays or as columns of the table."""
         numbers, groups = self._digest_columns()
         # The digest divides a column by 2^exponent, so that its values become whole numbers with exact sums.
-        numbers_with_exponents = {
+        columns_and_exponents = {
             name: (column, exponent_of(*extent)) for name, (column, extent) in numbers.items()
         }
-        return DigestedColumns(numbers=numbers_with_exponents, groups=groups)
+        return DigestedColumns(numbers=columns_and_exponents, groups=groups)
 
     @abstractmethod
     def _digest_columns(self) -> tuple[NumberColumns, Mapping[str, Any]]:

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray, code_count
+from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray, code_count, select_rows
 from stratal.errors import InputError, suggest_names
 from stratal.population.expressions import (
     Agree,
@@ -70,7 +70,7 @@ class Rule(Described, noun="stratification rule", registry={}):
         codes = np.zeros(len(next(iter(arrays.values()))), np.int64)
         for start in range(0, len(codes), BATCH_UNITS):
             batch = slice(start, start + BATCH_UNITS)
-            codes[batch] = self.codes_of({name: column[batch] for name, column in arrays.items()})
+            codes[batch] = self.codes_of(select_rows(arrays, batch))
         return codes
 
     def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:

@@ -11,14 +11,13 @@ import numpy as np
 from stratal.arrays import NO_DIVISOR, BoolArray, FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, check_choice, suggest_names
-from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
+from stratal.estimation.estimand import DEFAULT_REQUEST, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.means import AnticipatedMoments
 from stratal.estimation.resolve import named_groups, number_columns
 from stratal.estimation.respondents import Respondents, known_outcome, refuse_outside
 from stratal.population.expressions import (
-    Cells,
     Constant,
     Exponential,
     Expression,
@@ -117,8 +116,8 @@ class Coefficient(Estimand):
     """
 
     kind: ClassVar[str] = "coefficient"
-    listed: ClassVar[str] = "of"
-    shown: ClassVar[str] = "length,features=length+age"
+    listed_field: ClassVar[str] = "of"
+    listed_example: ClassVar[str] = "length,features=length+age"
     of: str
     features: tuple[str, ...] = ()
     family: str = "linear"
@@ -131,7 +130,7 @@ class Coefficient(Estimand):
             features = tuple(self.features)
         # Equal estimands have equal fields and texts.
         self._set(features=() if features == self._default_features else features)
-        if not self.numbers or self.of not in self.names:
+        if not self.numeric_columns or self.of not in self.names:
             raise InputError(
                 "the regression has no such coefficient",
                 given=repr(self.of),
@@ -141,7 +140,7 @@ class Coefficient(Estimand):
         check_choice("family", self.family, _INVERSE_LINKS)
 
     @property
-    def numbers(self) -> tuple[str, ...]:
+    def numeric_columns(self) -> tuple[str, ...]:
         """The numeric columns that are features."""
         return self.features or self._default_features
 
@@ -155,7 +154,7 @@ class Coefficient(Estimand):
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all coefficients."""
-        return (INTERCEPT, *self.numbers)
+        return (INTERCEPT, *self.numeric_columns)
 
     # The estimate needs the features and the proxy of all units.
     reads_population = True
@@ -169,7 +168,7 @@ class Coefficient(Estimand):
         """
         outcome = self._outcome_moments(population)
         units = unlabelled_of_population(
-            population, population.proxy_info(self.proxy).name, NumericFeatures(self.numbers)
+            population, population.proxy_info(self.proxy).name, NumericFeatures(self.numeric_columns)
         )
         fit = fit_to_proxies(FAMILIES[self.family](), units)
         index = self.names.index(self.of)
@@ -182,7 +181,6 @@ class Coefficient(Estimand):
             value=float(fit.theta[index]),
             mean=(_ORDERING_MEAN / mean_square**0.5) * square,
             square=square,
-            cells=Cells(names=("all",)),
         )
 
     def _outcome_moments(self, population: Population) -> AnticipatedMoments:
@@ -194,12 +192,12 @@ class Coefficient(Estimand):
             If the population has no such proxy, or does not have all features.
         """
         moments = _anticipated_moments(population, self.proxy, repr(self.text))
-        numeric_columns = (*population.feature_names, *population.proxy_names)
-        for name in self.numbers:
-            if name not in numeric_columns:
+        population_columns = (*population.feature_names, *population.proxy_names)
+        for name in self.numeric_columns:
+            if name not in population_columns:
                 raise InputError(
                     f"the population has no column of numbers {name!r}",
-                    allowed=suggest_names(name, numeric_columns),
+                    allowed=suggest_names(name, population_columns),
                     action="Write several features as coefficient:length,features=length+age.",
                 )
         if self.family == "poisson":
@@ -213,16 +211,19 @@ class Coefficient(Estimand):
         different orders.
         """
         intercept, *slopes = (float(f"{coefficient:.9g}") for coefficient in coefficients)
-        terms = [slope * NumberColumn(name=name) for slope, name in zip(slopes, self.numbers, strict=True)]
+        terms = [
+            slope * NumberColumn(name=name) for slope, name in zip(slopes, self.numeric_columns, strict=True)
+        ]
         return sum_of([Constant(value=intercept), *terms])
 
     takes: ClassVar[tuple[str, ...]] = _FIT_OPTIONS
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimate:
         """Return the coefficient; it uses the proxy if the population is available."""
         options = _m_estimate_options(replace(request, proxy=request.proxy or self.proxy), sample)
-        coefficients = regress(sample, labels, family=self.family, features=self.numbers, **options)
+        coefficients = regress(sample, labels, family=self.family, features=self.numeric_columns, **options)
         estimate: Estimate = coefficients.of(coefficient=self.of)
+        # Without `null`: tables of coefficients test the value 0, but an estimand is reported without a test.
         return replace(estimate, label=self.label, null=None, remarks=coefficients.remarks)
 
 
@@ -252,8 +253,8 @@ class Quantile(Estimand):
 
     has_superpopulation: ClassVar[bool] = False
     kind: ClassVar[str] = "quantile"
-    listed: ClassVar[str] = "probability"
-    shown: ClassVar[str] = ".9"
+    listed_field: ClassVar[str] = "probability"
+    listed_example: ClassVar[str] = ".9"
     probability: float
     proxy: str | None = None
 
@@ -289,11 +290,11 @@ class Quantile(Estimand):
         beta = float(mean_probability)
         mean = scale * (beta - probability_below)
         square = scale**2 * (beta**2 + (1.0 - 2.0 * beta) * probability_below)
-        return Influence(value=theta, mean=mean, square=square, cells=Cells(names=("all",)))
+        return Influence(value=theta, mean=mean, square=square)
 
     takes: ClassVar[tuple[str, ...]] = (*_FIT_OPTIONS, "bounds")
 
-    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+    def estimate(self, sample: Sample, labels: object, request: Request = DEFAULT_REQUEST) -> Estimate:
         """Return the weighted quantile with Woodruff's interval, or that of an explicitly chosen fit."""
         if request.estimator not in ("auto", "horvitz-thompson") or request.lam is not None:
             return self._fit(sample, labels, request)
@@ -329,7 +330,9 @@ class Quantile(Estimand):
 
     takes_by_group: ClassVar[tuple[str, ...]] = ("population", "bounds")
 
-    def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
+    def by(
+        self, sample: Sample, labels: object, group: object, request: Request = DEFAULT_REQUEST
+    ) -> Estimates:
         """Return the weighted quantile of each group."""
         outcomes, labelled = _labelled_outcomes(sample, labels)
         respondents = Respondents.of(sample, labelled)
@@ -369,4 +372,5 @@ def _bounds_of(
     `outcomes` (m,) are those of the labelled units, and `labelled` (n,) is their mask.
     """
     refuse_outside(outcomes, sample, labelled, "bounded", request.bounds)
-    return known_outcome(sample, outcomes, None, request.bounds, labelled=labelled)[1]
+    _, bounds, _ = known_outcome(sample, outcomes, None, request.bounds, labelled=labelled)
+    return bounds

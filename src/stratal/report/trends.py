@@ -56,6 +56,7 @@ def trend_page(result: JsonMapping, *, details: bool = True) -> Page:
 
 def trend_html(result: JsonMapping, version: str) -> str:
     """Return a self-contained HTML page of `Trend.to_dict`."""
+    # Whether the outcome is a share, which is printed in percent.
     share = result["share"]
     lines = _trend_sentences(result)
     sections = [Page(title="Answer", name="answer", lines=lines, notes=result["notes"])]
@@ -119,17 +120,17 @@ def _trend_sentences(result: JsonMapping) -> list[str]:
     latest_level = value_and_interval(rows[0], share)
     lines.append(f"{subject} {_wave_text(result['latest'])}: {latest_level}, from {n_labels:,} labels.")
     lines += [_change_sentence(row, share) for row in rows[1:]]
-    level = level_text(result["confidence_level"])
+    confidence = level_text(result["confidence_level"])
     if len(result["rows"]) > 1:
         lines.append(
-            f"The {len(result['rows'])} intervals of the latest wave hold simultaneously ({level}s)."
+            f"The {len(result['rows'])} intervals of the latest wave hold simultaneously ({confidence}s)."
         )
     if "pooled" in result:
-        lines.append(_pooled_sentence(result["pooled"], share, level))
+        lines.append(_pooled_sentence(result["pooled"], share, confidence))
     return [*lines, *_score_sentences(result)]
 
 
-def _pooled_sentence(pooled: JsonMapping, share: bool, level: str) -> str:
+def _pooled_sentence(pooled: JsonMapping, share: bool, confidence: str) -> str:
     """Return the sentence on the level pooled over waves, with its assumption."""
     value = value_text(pooled["estimate"], share)
     if pooled["confidence_interval"] is None:
@@ -143,8 +144,8 @@ def _pooled_sentence(pooled: JsonMapping, share: bool, level: str) -> str:
     else:
         change = str(pooled["max_change"])
     return (
-        f"Pooled with earlier waves: {value} ({interval}; {level}), if the level changes by at most {change} "
-        "between two waves."
+        f"Pooled with earlier waves: {value} ({interval}; {confidence}), if the level changes by at most "
+        f"{change} between two waves."
     )
 
 

@@ -258,7 +258,7 @@ def read_benchmark(
         estimand = Mean()
     proxies = tuple(dict.fromkeys((*proxies, *estimand.proxy_names)))
     groups = tuple(dict.fromkeys((*estimand.groups, *([predicted] if predicted else []))))
-    features = tuple(name for name in estimand.numbers if name not in proxies)
+    features = tuple(name for name in estimand.numeric_columns if name not in proxies)
     if outcome in (*proxies, *groups, *features):
         raise InputError(
             f"the outcome cannot be a column that predicts it: {outcome!r}", action="Name another column."

@@ -15,7 +15,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.population import rules
-from stratal.population.expressions import Cells, Expression, NumberColumn, sum_of
+from stratal.population.expressions import ALL_UNITS, Expression, NumberColumn, sum_of
 from stratal.population.population import Population
 from stratal.proxy.proxy import Proxy
 from stratal.strata.strata import Strata
@@ -27,9 +27,6 @@ MIN_AGREEMENT = 0.1
 
 # Maximum number of units for which the mean is computed (80 MB). With more, strata use only the first score.
 MAX_UNITS = 10_000_000
-
-# A single cell, because the mean is divided in the whole population.
-_CELLS = Cells(names=("all",))
 
 # Notes on excluded scores.
 _EXCLUDED_NOTE = "'{}' is not part of the strata: {}."
@@ -144,5 +141,5 @@ class MeanScore:
             return strata
         inner = rules.cut_between(strata.rule, self._distinct_values)
         names = tuple(name.replace(rules.INFLUENCE, "mean score", 1) for name in strata.names)
-        rule = rules.Derived(inner=inner, cells=_CELLS, influence=self.formula)
+        rule = rules.Derived(inner=inner, cells=ALL_UNITS, influence=self.formula)
         return replace(strata, rule=rule, names=names)

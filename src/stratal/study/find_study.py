@@ -27,7 +27,8 @@ def folders_with_ids(
     """Return the studies and sample files whose ids include most values of a column, each with the column.
 
     If several columns match, it is the one with the most values. The search folders and their subfolders are
-    searched. `columns` has the distinct values of each column.
+    searched. `columns` has the distinct values of each column with at most `MAX_ROWS_PER_ITEM` rows per
+    value.
     """
     # By absolute path, because search folders may overlap.
     folders: dict[Path, Path] = {}
@@ -49,7 +50,7 @@ def _are_ids(values: Collection[str], study_ids: set[str]) -> bool:
     """Return whether most values are ids, if necessary after undoing the changes of a spreadsheet program."""
     if not study_ids:
         return False
-    restored_values, _ = restore_spreadsheet_ids(sorted(values), None, study_ids)
+    restored_values, _ = restore_spreadsheet_ids(sorted(values), annotators=None, sample_ids=study_ids)
     return 2 * sum(value in study_ids for value in restored_values) > len(values)
 
 

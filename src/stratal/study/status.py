@@ -58,7 +58,8 @@ def study_status(study: Study, *, confidence_level: float = 0.95, require: Seque
     """
     form = study.form
     requirements = [_value_requirement(text) for text in require]
-    # Whether a question was asked is an outcome (`ASKED`), but not an answer of an annotator.
+    # By name, the question and the component of each outcome. Whether a question was asked is an outcome
+    # (`ASKED`), but not an answer of an annotator.
     names = [
         name
         for name, (question, component) in form.columns.items()

@@ -17,7 +17,7 @@ from stratal.tables.source import ColumnSelection, Rows, Table
 
 
 def csv_table(connection: object, file: Path, delimiter: str | None) -> Table:
-    """Return a CSV file as a table of text columns, or of a log if an evaluation tool wrote it."""
+    """Return a CSV file as a table of text columns, or as the table of a log that a tool wrote."""
     delimiter, first_line, names = files.csv_header(file, delimiter)
     if names is None:
         raise InputError(f"{file} is empty", allowed="a header and one row per unit")
@@ -27,7 +27,7 @@ def csv_table(connection: object, file: Path, delimiter: str | None) -> Table:
     # If a name occurs several times, its first column is read: in reverse order, it is stored last.
     internal_names = {name: f"c{position}" for position, name in reversed(list(enumerate(names)))}
     is_small = file.stat().st_size <= source.MAX_STORED_BYTES
-    locate = row_locator(file, lambda text: csv_row_lines(text, delimiter))
+    row_location = row_locator(file, lambda text: csv_row_lines(text, delimiter))
     stated_delimiter = files.first_line_delimiter(file)
     delimiter_notes: tuple[str, ...] = ()
     if stated_delimiter is not None:
@@ -39,7 +39,7 @@ def csv_table(connection: object, file: Path, delimiter: str | None) -> Table:
         columns=internal_names,
         all_text=True,
         materialise=is_small,
-        locate=locate,
+        row_location=row_location,
         notes=delimiter_notes,
     )
     number_format_of_file = cache(lambda: csv_number_format(all_rows, internal_names, delimiter))
@@ -48,7 +48,8 @@ def csv_table(connection: object, file: Path, delimiter: str | None) -> Table:
         rows = replace(
             all_rows, columns={name: internal_names[name] for name in selection.existing_columns(names)}
         )
-        # Counting blank rows reads the whole file once more.
+        # Counting blank rows reads the whole file once more. A missing id column is an error, which the
+        # caller raises.
         if is_small and (selection.id in rows.columns or not selection.id):
             rows = _drop_blank_rows(rows, rows.columns.get(selection.id), len(names))
         return with_decimal_points(rows, selection, number_format_of_file())

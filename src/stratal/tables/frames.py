@@ -20,7 +20,7 @@ from stratal.tables.engine import duckdb_connection
 from stratal.tables.number_columns import with_shares
 from stratal.tables.parquet import add_nested_columns, arrow_field_paths
 from stratal.tables.row_index import index_name, row_index
-from stratal.tables.source import Rows, Source, Table, translate_engine_errors
+from stratal.tables.source import ColumnSelection, Rows, Source, Table, translate_engine_errors
 from stratal.tables.spark_files import ibis_table
 
 # Name of a table in memory in messages; that of a file is its path.
@@ -47,14 +47,12 @@ def frame_table(table: object) -> Table:
 def arrow_table(connection: object, table: object, table_name: str) -> Table:
     """Return a dataframe as a table that DuckDB queries."""
     names, read_arrow_columns = frame_columns(table)
-    return Table(
-        table_name=table_name,
-        names=tuple(names),
-        index=row_index(table),
-        read_columns=lambda selection: register_columns(
-            connection, read_arrow_columns(selection.existing_columns(names)), table_name
-        ),
-    )
+
+    def read_columns(selection: ColumnSelection) -> Rows:
+        columns = read_arrow_columns(selection.existing_columns(names))
+        return register_columns(connection, columns, table_name)
+
+    return Table(table_name=table_name, names=tuple(names), index=row_index(table), read_columns=read_columns)
 
 
 def register_columns(connection: Foreign, columns: Mapping[str, Foreign], table_name: str) -> Rows:
@@ -63,11 +61,9 @@ def register_columns(connection: Foreign, columns: Mapping[str, Foreign], table_
 
     readable_columns = [_readable_column(name, column, table_name) for name, column in columns.items()]
     view_name = f"registered_{uuid.uuid4().hex}"
-    with translate_engine_errors(table_name):
-        connection.register(
-            view_name, pa.table({f"c{number}": column for number, column in enumerate(readable_columns)})
-        )
     internal_names = {name: f"c{number}" for number, name in enumerate(columns)}
+    with translate_engine_errors(table_name):
+        connection.register(view_name, pa.table(readable_columns, names=list(internal_names.values())))
     return Rows(table_name=table_name, connection=connection, from_clause=view_name, columns=internal_names)
 
 
@@ -262,13 +258,11 @@ def _standard_column(column: Foreign) -> Foreign:
         column = pa.chunked_array([column])
     column_type = column.type
     if isinstance(column_type, pa.UuidType):
-        return pa.chunked_array(
-            [pa.array([None if value is None else str(value) for value in column.to_pylist()])]
-        )
+        texts = [None if value is None else str(value) for value in column.to_pylist()]
+        return pa.chunked_array([pa.array(texts)])
     if isinstance(column_type, pa.BaseExtensionType):
-        return _standard_column(
-            pa.chunked_array([chunk.storage for chunk in column.chunks], type=column_type.storage_type)
-        )
+        chunks = [chunk.storage for chunk in column.chunks]
+        return _standard_column(pa.chunked_array(chunks, type=column_type.storage_type))
     if pa.types.is_dictionary(column_type):
         # Categories stay categories: DuckDB decodes them batch by batch.
         chunks = [

@@ -62,21 +62,13 @@ def _json_table(
     file: Path,
     table_name: str,
     records: Iterable[dict[str, Any]],
-    locate: Callable[[int], str] | None,
+    row_location: Callable[[int], str] | None,
 ) -> Table:
     """Return a JSON Lines file as a table with the columns of its first records.
 
-    Nested columns have dotted names. `locate` is as in `Source`.
+    Nested columns have dotted names. `row_location` is as in `Source`.
     """
-    # Keys of the objects, and dotted names of their nested entries, in order of occurrence.
-    top_names = dict[str, None]()
-    nested_names = dict[str, None]()
-    for record in records:
-        if not top_names.keys() >= record.keys():
-            top_names |= dict.fromkeys(record)
-        if dict in map(type, record.values()):
-            nested_names |= dict.fromkeys(files.flatten_record(record))
-    names = tuple(top_names | nested_names)
+    top_names, names = _names_of_records(records)
     if not names:
         raise InputError(f"{table_name} is empty", allowed="one JSON object per line")
     size = file.stat().st_size
@@ -90,25 +82,26 @@ def _json_table(
         number_columns = set(selection.number_columns)
         if len(key_paths) > _MAX_SQL_KEYS and size <= _MAX_WIDE_BYTES:
             columns = _columns_of_wide_file(file, key_paths, number_columns)
-            return replace(register_columns(connection, columns, table_name), all_text=True, locate=locate)
+            rows = register_columns(connection, columns, table_name)
+            return replace(rows, all_text=True, row_location=row_location)
+        text_columns = {
+            name: _json_text_sql(_json_value_sql(key_path), is_number=name in number_columns)
+            for name, key_path in key_paths.items()
+        }
         return Rows(
             table_name=table_name,
             connection=connection,
             from_clause=_json_sql(file_without_mark(), key_paths.values()),
-            columns={
-                name: _json_text_sql(_json_value_sql(key_path), is_number=name in number_columns)
-                for name, key_path in key_paths.items()
-            },
+            columns=text_columns,
             all_text=True,
             materialise=size <= source.MAX_STORED_BYTES,
-            locate=locate,
+            row_location=row_location,
         )
 
     def read_long_format(selection: Sequence[str]) -> Rows:
         key_paths = [_key_path_of_name(name, top_names) for name in selection]
-        stacked = stack_columns(
-            _json_sql(file_without_mark(), key_paths), list(map(_json_value_sql, key_paths))
-        )
+        from_clause = _json_sql(file_without_mark(), key_paths)
+        stacked = stack_columns(from_clause, list(map(_json_value_sql, key_paths)))
         columns = {"column": "c0", "text": _json_text_sql("c1", is_number=False)}
         return Rows(
             table_name=table_name,
@@ -127,19 +120,32 @@ def _json_table(
     )
 
 
+def _names_of_records(records: Iterable[dict[str, Any]]) -> tuple[Collection[str], tuple[str, ...]]:
+    """Return the keys of objects, and these with the dotted names of nested entries, as they occur."""
+    keys = dict[str, None]()
+    nested_names = dict[str, None]()
+    for record in records:
+        if not keys.keys() >= record.keys():
+            keys |= dict.fromkeys(record)
+        if dict in map(type, record.values()):
+            nested_names |= dict.fromkeys(files.flatten_record(record))
+    return keys, tuple(keys | nested_names)
+
+
 def _json_values(file: Path, table_name: str) -> tuple[dict[str, list[Any]], list[int]]:
     """Return all columns of a small JSON Lines file as Python values, and the line of each row."""
     with closing(files.open_text(file)) as text:
-        numbered_records = list(
-            files.limit_records(
-                files.json_records(text, file), lambda record: len(str(record[1])), table_name
-            )
+        numbered_records = files.json_records(text, file)
+        limited_records = files.limit_records(
+            numbered_records, lambda record: len(str(record[1])), table_name
         )
-    records = [files.flatten_record(record) for _, record in numbered_records]
+        lines = []
+        records = []
+        for line, record in limited_records:
+            lines.append(line)
+            records.append(files.flatten_record(record))
     names = dict.fromkeys(name for record in records for name in record)
-    return {name: [record.get(name) for record in records] for name in names}, [
-        line for line, _ in numbered_records
-    ]
+    return {name: [record.get(name) for record in records] for name in names}, lines
 
 
 # Largest number of keys for which DuckDB converts JSON faster than Python.

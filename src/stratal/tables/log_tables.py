@@ -20,7 +20,7 @@ def log_table(connection: object, log: Log, table_name: str) -> Table:
             register_columns(connection, columns, table_name),
             all_text=True,
             notes=log.notes,
-            locate=lambda row: f"unit {log.columns['id'][row]!r}",
+            row_location=lambda row: f"unit {log.columns['id'][row]!r}",
         )
 
     return Table(table_name=table_name, names=tuple(log.columns), read_columns=read_columns, log=log)

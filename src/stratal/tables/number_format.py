@@ -221,15 +221,13 @@ def ambiguous_number_error(table_name: str, name: str, entry: str) -> InputError
 def count_formats(entries: Sequence[str | None]) -> FormatCounts:
     """Return the number of entries in each number format."""
     present = [entry.strip() for entry in entries if entry and entry.strip()]
-    matches = {
-        name: [entry for entry in present if re.fullmatch(pattern, entry)]
-        for name, pattern in PATTERNS.items()
-    }
-    return FormatCounts(
-        present=len(present),
-        counts={name: len(matching) for name, matching in matches.items()},
-        first={name: next(iter(matching), None) for name, matching in matches.items()},
-    )
+    counts = {}
+    first_entries = {}
+    for name, pattern in PATTERNS.items():
+        matching = [entry for entry in present if re.fullmatch(pattern, entry)]
+        counts[name] = len(matching)
+        first_entries[name] = next(iter(matching), None)
+    return FormatCounts(present=len(present), counts=counts, first=first_entries)
 
 
 def is_percentage(entry: str | None) -> bool:
@@ -270,13 +268,6 @@ def percentage_notes(counts: Mapping[str, FormatCounts]) -> tuple[str, ...]:
     names = ", ".join(map(repr, counts))
     share = share_of_percentage(entry, mark)
     return (f"{names} {verb} written as percentages: {entry!r} is read as {share:g}",)
-
-
-def column_format(columns: Mapping[str, Sequence[str | None]], *, may_group: bool) -> NumberFormat:
-    """Return the number format of columns in memory; see `file_format`."""
-    return file_format(
-        {name: count_formats(entries) for name, entries in columns.items()}, may_group=may_group
-    )
 
 
 def file_format(
@@ -334,11 +325,8 @@ def number_format_notes(number_format: NumberFormat, names: Sequence[str]) -> tu
         other = _other_mark(mark)
         first_entries = number_format.counts[name].first
         grouped = first_entries[f"groups{other}"] or first_entries[f"one{other}"]
-        if mark == COMMA:
-            with_comma = first_entries["decimals,"]
-        else:
-            with_comma = None
-        if with_comma:
+        with_comma = first_entries["decimals,"]
+        if mark == COMMA and with_comma:
             columns_by_format.setdefault("with a decimal comma", []).append((name, with_comma, mark))
         if grouped:
             separator = "point" if other == POINT else "comma"
@@ -376,14 +364,12 @@ def format_counts_sql(column: str, quote: Callable[[str], str]) -> list[str]:
 
 def format_counts_of_row(row: Sequence[int | str | None]) -> FormatCounts:
     """Return the counts of a column from a result row of `format_counts_sql`."""
-    counts = row[1::2]
+    counts = (int(count or 0) for count in row[1::2])
+    first_entries = (None if entry is None else str(entry) for entry in row[2::2])
     return FormatCounts(
         present=int(row[0] or 0),
-        counts={name: int(count or 0) for name, count in zip(PATTERNS, counts, strict=True)},
-        first={
-            name: None if entry is None else str(entry)
-            for name, entry in zip(PATTERNS, row[2::2], strict=True)
-        },
+        counts=dict(zip(PATTERNS, counts, strict=True)),
+        first=dict(zip(PATTERNS, first_entries, strict=True)),
     )
 
 

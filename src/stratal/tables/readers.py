@@ -124,7 +124,8 @@ def _parquet_table(connection: Any, file: Path | str, parts: Sequence[Path | str
     options = {}
     if local_parts:
         options = {"hive_partitioning": bool(partition_parts), "union_by_name": len(local_parts) > 1}
-        options |= {"hive_types_autocast": False} if partition_parts else {}
+        if partition_parts:
+            options["hive_types_autocast"] = False
     else:
         register_address(connection, str(file))
     # DuckDB takes the partitions from the names of the folders, which a link would hide.
@@ -166,9 +167,8 @@ def _parquet_table(connection: Any, file: Path | str, parts: Sequence[Path | str
             table_name=str(file), connection=connection, from_clause=from_clause, columns=selected_columns
         )
 
-    return Table(
-        table_name=str(file), names=(*names, *list(columns)[len(column_types) :]), read_columns=read_columns
-    )
+    nested_names = list(columns)[len(column_types) :]
+    return Table(table_name=str(file), names=(*names, *nested_names), read_columns=read_columns)
 
 
 def _feather_table(connection: object, file: Path) -> Table:

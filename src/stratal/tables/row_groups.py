@@ -42,11 +42,14 @@ def labelled_groups(
     A row without an entry is a separate group. `stratum` is the column of the strata within which rows or
     groups were drawn.
     """
+    strata = np.zeros(len(rows), dtype=np.int64)
+    if stratum is not None:
+        strata = _level_codes(rows, stratum)
     return LabelledGroups(
         column=column,
         codes=_level_codes(rows, column),
         is_labelled=np.asarray(is_labelled, dtype=bool),
-        strata=np.zeros(len(rows), dtype=np.int64) if stratum is None else _level_codes(rows, stratum),
+        strata=strata,
     )
 
 

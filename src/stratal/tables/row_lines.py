@@ -22,7 +22,7 @@ def row_locator(file: Path, lines: Callable[[TextIO], Iterator[int]]) -> Callabl
     the row number because of the header, blank lines and quoted line breaks.
     """
 
-    def locate(row: int) -> str:
+    def row_location(row: int) -> str:
         if row >= _MAX_ROWS_SEARCHED:
             return f"row {row + 1}"
         with closing(files.open_text(file)) as text:
@@ -31,7 +31,7 @@ def row_locator(file: Path, lines: Callable[[TextIO], Iterator[int]]) -> Callabl
             return f"row {row + 1}"
         return f"line {line}"
 
-    return locate
+    return row_location
 
 
 def csv_row_lines(text: TextIO, delimiter: str) -> Iterator[int]:

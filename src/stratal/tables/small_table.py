@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from numbers import Number
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -125,11 +126,17 @@ class SmallTable:
 
     def only(self, rows: Sequence[int]) -> SmallTable:
         """Return the rows at these positions, in this order."""
-        columns = {name: [column[row] for row in rows] for name, column in self.columns.items()}
-        single = {name: [column[row] for row in rows] for name, column in self.single.items()}
-        shares = {name: [column[row] for row in rows] for name, column in self.shares.items()}
-        places = tuple(self.places[row] for row in rows)
-        return replace(self, columns=columns, single=single, shares=shares, places=places)
+
+        def select(columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+            return {name: [column[row] for row in rows] for name, column in columns.items()}
+
+        return replace(
+            self,
+            columns=select(self.columns),
+            single=select(self.single),
+            shares=select(self.shares),
+            places=tuple(self.places[row] for row in rows),
+        )
 
     def with_columns(self, columns: Mapping[str, list[Cell]]) -> SmallTable:
         """Return the same rows with other columns."""
@@ -235,24 +242,17 @@ class SmallTable:
 
         The entries remain text, because percentages may also be the names of groups.
         """
-        existing = (self.find(name) for name in names if name is not None)
-        formats = {
-            name: formats_with_percentages(self.columns[name]) for name in existing if name is not None
-        }
-        counts = {
-            name: column
-            for name, column in formats.items()
-            if column is not None and column.percent_mark is not None and name not in self.shares
-        }
-        shares = {
-            name: [
-                share_of_percentage(plain_text(entry) or "", str(column.percent_mark))
-                for entry in self.columns[name]
-            ]
-            for name, column in counts.items()
-        }
-        notes = (*self.notes, *percentage_notes(counts))
-        return replace(self, shares={**self.shares, **shares}, notes=notes)
+        shares = dict(self.shares)
+        counts = {}
+        for name in filter(None, (self.find(name) for name in names if name is not None)):
+            entries = self.columns[name]
+            formats = formats_with_percentages(entries)
+            if name in shares or formats is None or formats.percent_mark is None:
+                continue
+            counts[name] = formats
+            mark = formats.percent_mark
+            shares[name] = [share_of_percentage(plain_text(entry) or "", mark) for entry in entries]
+        return replace(self, shares=shares, notes=(*self.notes, *percentage_notes(counts)))
 
     def numbers_or_nan(self, name: str) -> FloatArray:
         """Return a column as numbers, and NaN for other entries."""
@@ -271,10 +271,9 @@ class SmallTable:
             is_invalid |= numbers != np.floor(numbers)
         if is_invalid.any():
             row = int(np.argmax(is_invalid))
+            kind = "finite numbers"
             if whole_numbers:
                 kind = "whole numbers of units"
-            else:
-                kind = "finite numbers"
             if positive:
                 kind = f"{kind} above 0"
             if is_missing(entries[row]):
@@ -386,10 +385,7 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
         unit = "line" if file_format == "jsonl" else "row"
         places = [f"{unit} {line}" for line in lines]
     else:
-        if file_format == "csv":
-            places = _csv_row_places(path)
-        else:
-            places = []
+        places = _csv_row_places(path) if file_format == "csv" else []
         rows = table.read_columns(EveryColumn(table.names))
         arrow_columns = rows.arrow(*rows.columns.values(), max_rows=files.MAX_TABLE_ROWS)
         if arrow_columns is None:
@@ -400,12 +396,12 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
         ambiguous = rows.ambiguous
         # A table without columns has no rows that could be counted.
         count = len(arrow_columns[0]) if arrow_columns else 0
-        places = places or list(map(rows.locate or (lambda row: f"row {row + 1}"), range(count)))
+        places = places or list(map(rows.row_location or (lambda row: f"row {row + 1}"), range(count)))
     # An apostrophe in front of a text prevents that a spreadsheet runs it as a formula.
     if file_format in ("csv", "xlsx"):
         names = list(map(files.unquote_cell, names))
         lists = {
-            files.unquote_cell(name): [files.unquote_cell(entry) if entry else entry for entry in entries]
+            files.unquote_cell(name): [entry and files.unquote_cell(entry) for entry in entries]
             for name, entries in lists.items()
         }
     repeated = _repeated_names(names)

@@ -118,7 +118,7 @@ class Source:
         determine which of them are converted to numbers.
     ordered : bool
         Whether rows have a number, so that an error can name the first invalid row.
-    locate : callable, optional
+    row_location : callable, optional
         Returns the position of a row number (from 0) as text, such as `line 17`. Default: the row number.
     notes : tuple of str
         Notes about reading the rows, such as omitted blank rows and the selected sheet.
@@ -132,7 +132,7 @@ class Source:
     columns: Mapping[str, str]
     all_text: bool = False
     ordered: bool = True
-    locate: Callable[[int], str] | None = None
+    row_location: Callable[[int], str] | None = None
     notes: tuple[str, ...] = ()
     lock: Foreign = field(default_factory=threading.RLock)
 
@@ -302,7 +302,7 @@ class Rows(Record):
         SQL of the table after FROM.
     columns : mapping of str to str
         SQL expressions by the user's column names.
-    all_text, notes, locate
+    all_text, notes, row_location
         As in `Source`.
     materialise : bool
         Whether rows that do not fit in memory are copied into DuckDB's storage once. Otherwise, each query
@@ -318,7 +318,7 @@ class Rows(Record):
     all_text: bool = False
     materialise: bool = False
     notes: tuple[str, ...] = ()
-    locate: Callable[[int], str] | None = None
+    row_location: Callable[[int], str] | None = None
     ambiguous: Mapping[str, str] = field(default_factory=dict)
 
     def sql(self, *expressions: str, end: str = "") -> str:
@@ -414,7 +414,7 @@ class Rows(Record):
             columns={name: f"c{number}" for number, name in enumerate(self.columns)},
             all_text=self.all_text,
             notes=self.notes,
-            locate=self.locate,
+            row_location=self.row_location,
         )
 
     def as_number(self, name: str, type_name: str) -> str | None:

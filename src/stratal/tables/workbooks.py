@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime, time
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from stratal.errors import InputError, optional_import
 from stratal.tables import files, number_format
@@ -91,6 +91,9 @@ def _find_unreadable_cells(book: Any, sheet: Any) -> str:
 # Largest number of cells of a sheet: a few compressed bytes may expand to 16,384 columns and a million rows.
 _MAX_SHEET_CELLS = 50_000_000
 
+# A sheet with the column names, the rows that are not blank with their numbers, and the number of blank rows.
+_SheetContent: TypeAlias = tuple[Any, tuple[str, ...], list[tuple[int, list[str | None]]], int]
+
 
 def _read_sheet(sheet: Any, path: Path) -> tuple[tuple[str, ...], list[tuple[int, list[str | None]]], int]:
     """Return the column names, the rows that are not blank with their numbers, and the number of blank rows.
@@ -159,77 +162,92 @@ def workbook_table(connection: object, file: Path, is_wanted_sheet: Callable[[Se
         with _translate_workbook_errors(file):
             contents = [(sheet, *_read_sheet(sheet, file)) for sheet in book.worksheets]
         nonempty_sheets = [content for content in contents if content[1]]
-        if not nonempty_sheets:
-            raise InputError(f"{file} is empty", allowed="a header and one row per unit")
         titles = ", ".join(repr(sheet.title) for sheet, *_ in nonempty_sheets)
-        wanted_sheets = [
-            content for content in nonempty_sheets if len(nonempty_sheets) == 1 or is_wanted_sheet(content[1])
-        ]
-        if len(wanted_sheets) > 1:
-            wanted_sheets = [
-                content for content in wanted_sheets if _is_table(*content[1:3])
-            ] or wanted_sheets
-        if len(wanted_sheets) != 1:
-            raise InputError(
-                f"{file}: {len(wanted_sheets)} of {len(nonempty_sheets)} sheets have the requested columns",
-                given=titles,
-                allowed="exactly one",
-                action="Save the required sheet as a separate file.",
-            )
-        sheet, names, filled_rows, blank_count = wanted_sheets[0]
-        is_title = len(names) > 1 and names[0] != "" and not any(names[1:])
-        if is_title:
-            raise InputError(
-                f"{file}: the first row of sheet {sheet.title!r} is a title, not a header",
-                given=repr(names[0]),
-                allowed="a name for each column in the first row",
-                action="Delete the rows above the header.",
-            )
-        note = _find_note_below(filled_rows)
-        if note is not None:
-            row_number, text = note
-            raise InputError(
-                f"{file}: row {row_number} of sheet {sheet.title!r} is a note below the table, not a unit",
-                given=repr(text[:60]),
-                allowed="entries in other columns than the first, too",
-                action="Delete the notes below the table. If the row is a unit, fill in another column, or "
-                "delete the blank rows above it.",
-            )
-        with _translate_workbook_errors(file):
-            unreadable_cells = _find_unreadable_cells(book, sheet)
-        if unreadable_cells:
-            raise InputError(
-                f"{file}: sheet {sheet.title!r} contains {unreadable_cells}",
-                allowed="a value in each cell",
-                action="Unmerge merged cells and fill in each row. For formulas, open the workbook in a "
-                "spreadsheet program and save it, or paste the formulas as values.",
-            )
+        sheet, names, filled_rows, blank_count = _wanted_sheet(nonempty_sheets, titles, file, is_wanted_sheet)
+        _refuse_unreadable_sheet(book, sheet, names, filled_rows, file)
     finally:
         book.close()
+    notes = blank_note(str(file), blank_count)
     if len(nonempty_sheets) > 1:
-        sheet_notes = [f"{file}: only sheet {sheet.title!r} was read (sheets: {titles})"]
-    else:
-        sheet_notes = []
-    notes = (*sheet_notes, *blank_note(str(file), blank_count))
+        notes = (f"{file}: only sheet {sheet.title!r} was read (sheets: {titles})", *notes)
 
     def read_columns(selection: ColumnSelection) -> Rows:
-        columns = {
-            name: pa.array([cells[names.index(name)] for _, cells in filled_rows], pa.string())
-            for name in selection.existing_columns(names)
-        }
+        columns = {}
+        facts = {}
+        for name in selection.existing_columns(names):
+            position = names.index(name)
+            entries = [cells[position] for _, cells in filled_rows]
+            columns[name] = pa.array(entries, pa.string())
+            if name != selection.id:
+                facts[name] = number_format.count_formats(entries)
         rows = replace(
             register_columns(connection, columns, str(file)),
             all_text=True,
             notes=notes,
-            locate=lambda row: f"row {filled_rows[row][0]}",
+            row_location=lambda row: f"row {filled_rows[row][0]}",
         )
-        facts = {
-            name: number_format.count_formats([cells[names.index(name)] for _, cells in filled_rows])
-            for name in columns
-            if name != selection.id
-        }
-        return with_decimal_points(
-            rows, selection, number_format.file_format(facts, may_group=False, have_one_format=False)
-        )
+        file_format = number_format.file_format(facts, may_group=False, have_one_format=False)
+        return with_decimal_points(rows, selection, file_format)
 
     return Table(table_name=str(file), names=names, read_columns=read_columns)
+
+
+def _wanted_sheet(
+    sheets: Sequence[_SheetContent],
+    titles: str,
+    file: Path,
+    is_wanted_sheet: Callable[[Sequence[str]], bool],
+) -> _SheetContent:
+    """Return the only one of the sheets that are not empty, or of several the one that is wanted.
+
+    `titles` are their names, for the error.
+    """
+    if not sheets:
+        raise InputError(f"{file} is empty", allowed="a header and one row per unit")
+    if len(sheets) == 1:
+        return sheets[0]
+    wanted_sheets = [content for content in sheets if is_wanted_sheet(content[1])]
+    if len(wanted_sheets) > 1:
+        tables = [content for content in wanted_sheets if _is_table(*content[1:3])]
+        wanted_sheets = tables or wanted_sheets
+    if len(wanted_sheets) != 1:
+        raise InputError(
+            f"{file}: {len(wanted_sheets)} of {len(sheets)} sheets have the requested columns",
+            given=titles,
+            allowed="exactly one",
+            action="Save the required sheet as a separate file.",
+        )
+    return wanted_sheets[0]
+
+
+def _refuse_unreadable_sheet(
+    book: Any, sheet: Any, names: Sequence[str], rows: Sequence[tuple[int, list[str | None]]], file: Path
+) -> None:
+    """Raise an error for a title above the header, a note below the rows, merged cells, unsaved formulas."""
+    is_title = len(names) > 1 and names[0] != "" and not any(names[1:])
+    if is_title:
+        raise InputError(
+            f"{file}: the first row of sheet {sheet.title!r} is a title, not a header",
+            given=repr(names[0]),
+            allowed="a name for each column in the first row",
+            action="Delete the rows above the header.",
+        )
+    note = _find_note_below(rows)
+    if note is not None:
+        row_number, text = note
+        raise InputError(
+            f"{file}: row {row_number} of sheet {sheet.title!r} is a note below the table, not a unit",
+            given=repr(text[:60]),
+            allowed="entries in other columns than the first, too",
+            action="Delete the notes below the table. If the row is a unit, fill in another column, or "
+            "delete the blank rows above it.",
+        )
+    with _translate_workbook_errors(file):
+        unreadable_cells = _find_unreadable_cells(book, sheet)
+    if unreadable_cells:
+        raise InputError(
+            f"{file}: sheet {sheet.title!r} contains {unreadable_cells}",
+            allowed="a value in each cell",
+            action="Unmerge merged cells and fill in each row. For formulas, open the workbook in a "
+            "spreadsheet program and save it, or paste the formulas as values.",
+        )

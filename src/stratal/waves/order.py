@@ -26,7 +26,7 @@ _MAX_FIRST_NUMBER = 2
 _MIN_FALL_AT_YEAR_END = 3
 
 
-def sorted_levels(levels: Sequence[str]) -> list[str]:
+def sorted_waves(waves: Sequence[str]) -> list[str]:
     """Return the distinct waves in their order in time, from the wave (n,) of each row.
 
     Waves are sorted if their numbers show the order; see `are_sortable`. Otherwise they keep the order of the
@@ -38,15 +38,15 @@ def sorted_levels(levels: Sequence[str]) -> list[str]:
         If the numbers do not show the order, and rows of different waves are mixed, years fall, or waves are
         dates such as 3/12/2026; and if one number restarts within the rows, as weeks do in January.
     """
-    distinct = list(dict.fromkeys(levels))
-    runs = 1 + sum(level != previous for previous, level in pairwise(levels))
+    distinct = list(dict.fromkeys(waves))
+    runs = 1 + sum(wave != previous for previous, wave in pairwise(waves))
     is_contiguous = runs == len(distinct)
     if are_sortable(distinct):
         in_order = sorted(distinct, key=_sort_key)
         if is_contiguous and in_order != distinct:
-            _require_no_restart([_sort_key(level)[0] for level in distinct], distinct)
+            _require_no_restart([_sort_key(wave)[0] for wave in distinct], distinct)
         return in_order
-    ambiguous = [level for level in distinct if _DAY_AND_MONTH.fullmatch(level)]
+    ambiguous = [wave for wave in distinct if _DAY_AND_MONTH.fullmatch(wave)]
     if ambiguous:
         raise _unclear_order_error(repr(ambiguous[0]), "Write dates such as 2026-03-02.")
     if not is_contiguous:
@@ -54,7 +54,7 @@ def sorted_levels(levels: Sequence[str]) -> list[str]:
             f"{', '.join(map(repr, distinct[:3]))}, and rows of different waves are mixed",
             "Sort the rows by time, or name the waves with the year first: 2026-03, 2026-W09, 2026Q1.",
         )
-    years = [_years(level) for level in distinct]
+    years = [_years(wave) for wave in distinct]
     if all(years) and sorted(years) != years:
         raise _unclear_order_error(
             f"rows from {distinct[0]!r} to {distinct[-1]!r}",
@@ -69,9 +69,9 @@ def are_sortable(distinct: Sequence[str]) -> bool:
     The texts between the numbers are the same in all waves, and there is one number (9, week 9) or a year
     comes first (2026-03-02, 2026-W09, 2026Q1).
     """
-    if np.all(np.isfinite([_whole_number(level) for level in distinct])):
-        return not any(_ends_in_year(level) for level in distinct)
-    parts = [_DIGITS.split(level.casefold()) for level in distinct]
+    if np.all(np.isfinite([_whole_number(wave) for wave in distinct])):
+        return not any(_ends_in_year(wave) for wave in distinct)
+    parts = [_DIGITS.split(wave.casefold()) for wave in distinct]
     texts = {tuple(" ".join(text.split()) for text in entries[::2]) for entries in parts}
     if len(texts) > 1 or _BACKWARDS.search(distinct[0].casefold()):
         return False
@@ -79,14 +79,14 @@ def are_sortable(distinct: Sequence[str]) -> bool:
     if len(numbers) == 1:
         return not any(_ends_in_year(entries[1]) for entries in parts)
     # The digits of a decimal number are not a month: 2025.5 is later than 2025.25.
-    if len(numbers) == 2 and all(np.isfinite(number_of_text(level)) for level in distinct):
+    if len(numbers) == 2 and all(np.isfinite(number_of_text(wave)) for wave in distinct):
         return False
     return len(numbers) > 1 and all(_YEAR.fullmatch(entries[1]) for entries in parts)
 
 
-def _whole_number(level: str) -> float:
+def _whole_number(wave: str) -> float:
     """Return the number of a wave that is a whole number, otherwise NaN."""
-    number = number_of_text(level)
+    number = number_of_text(wave)
     if np.isfinite(number) and number == np.floor(number):
         return number
     return np.nan
@@ -97,17 +97,17 @@ def _ends_in_year(text: str) -> bool:
     return _ENDS_IN_YEAR.fullmatch(text) is not None and _YEAR.match(text) is None
 
 
-def _sort_key(level: str) -> tuple[float, ...]:
+def _sort_key(wave: str) -> tuple[float, ...]:
     """Return the number of a wave that is a whole number, otherwise all numbers in its name."""
-    number = _whole_number(level)
+    number = _whole_number(wave)
     if np.isfinite(number):
         return (number,)
-    return tuple(float(digits) for digits in _DIGITS.findall(level))
+    return tuple(float(digits) for digits in _DIGITS.findall(wave))
 
 
-def _years(level: str) -> list[str]:
+def _years(wave: str) -> list[str]:
     """Return the numbers of a wave that are years."""
-    return [digits for digits in _DIGITS.findall(level) if _YEAR.fullmatch(digits)]
+    return [digits for digits in _DIGITS.findall(wave) if _YEAR.fullmatch(digits)]
 
 
 def _require_no_restart(numbers: Sequence[float], distinct: Sequence[str]) -> None:

@@ -33,7 +33,7 @@ from stratal.question.column_words import NO_COLUMN
 from stratal.study.database import DATABASE
 from stratal.tables.column_facts import facts_of_table
 from stratal.tables.small_table import SmallTable, is_missing
-from stratal.waves.order import sorted_levels
+from stratal.waves.order import sorted_waves
 from stratal.waves.score import ScoreMoments, moments_of_column, moments_of_sample
 
 # The group, model or metric of an estimate, as pairs of a name and a value; empty for the mean of all items.
@@ -302,7 +302,7 @@ def _waves_of_table(
         # A wave may have labels of too few classes to recognise the probabilities.
         rows = labelled.rows
     options_with_roles = {**options, **_recognised_roles(labelled, request)}
-    for level in sorted_levels(levels):
+    for level in sorted_waves(levels):
         indices = [row for row, text in enumerate(levels) if text == level]
         yield level, rows.only(indices), None, options_with_roles
 

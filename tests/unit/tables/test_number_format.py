@@ -8,7 +8,7 @@ import pytest
 import stratal
 from stratal.errors import InputError, LabelError
 from stratal.population.inspection import describe_columns
-from stratal.tables.number_format import column_format
+from stratal.tables.number_format import count_formats, file_format
 from stratal.tables.small_table import SmallTable
 
 
@@ -65,7 +65,8 @@ def test_files_with_commas_or_tabs_between_columns_have_decimal_points(tmp_path)
 def test_what_is_no_column_of_numbers_shows_nothing():
     columns = {"a": ["1.234", "x", "y"], "date": ["12.03.2024"], "version": ["1.2.3"], "unit_id": ["0,5"]}
 
-    found = column_format({**columns, "label": ["1.234"]}, may_group=True)
+    counts = {name: count_formats(entries) for name, entries in {**columns, "label": ["1.234"]}.items()}
+    found = file_format(counts, may_group=True)
 
     assert not found.decimals
     assert list(found.ambiguous) == ["label"]

@@ -6,7 +6,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.waves.order import sorted_levels
+from stratal.waves.order import sorted_waves
 
 
 @pytest.mark.parametrize(
@@ -32,11 +32,11 @@ from stratal.waves.order import sorted_levels
 )
 def test_waves_whose_numbers_do_not_show_the_order_keep_that_of_adjacent_rows(levels):
     rows = [level for level in levels for _ in range(3)]
-    assert sorted_levels(rows) == levels
+    assert sorted_waves(rows) == levels
 
     mixed = [*rows, levels[0]]
     with pytest.raises(InputError, match="the order of the waves is not clear"):
-        sorted_levels(mixed)
+        sorted_waves(mixed)
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_waves_whose_numbers_do_not_show_the_order_keep_that_of_adjacent_rows(le
     ],
 )
 def test_waves_with_one_number_or_the_year_first_are_sorted(levels):
-    assert sorted_levels([*levels[::-1], *levels]) == levels
-    assert sorted_levels(levels[::-1]) == levels
+    assert sorted_waves([*levels[::-1], *levels]) == levels
+    assert sorted_waves(levels[::-1]) == levels
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_waves_with_one_number_or_the_year_first_are_sorted(levels):
 )
 def test_an_order_that_is_not_clear_is_refused_with_the_next_step(levels):
     with pytest.raises(InputError, match="the order of the waves is not clear") as error:
-        sorted_levels(levels)
+        sorted_waves(levels)
     assert "2026-" in str(error.value)
 
 

@@ -13,13 +13,24 @@ import ibis
 import numpy as np
 import pyarrow as pa
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, as_matrix, select_rows
 from stratal.errors import InputError
-from stratal.population import distribution as distributions
-from stratal.population import rules
 from stratal.population.column_names import OWN_STRATUM_GROUP
 from stratal.population.declaration import OWN_STRATUM, Declaration, label_outcome
 from stratal.population.digest import KEY_BITS, DigestedColumns, PopulationDigest, digits
+from stratal.population.distribution import (
+    BIN_COUNT,
+    OFFSET_BITS,
+    OFFSET_COUNT,
+    Bins,
+    Extent,
+    Grid,
+    Histogram,
+    LevelBins,
+    MomentSteps,
+    Span,
+    has_distinct_value_bins,
+)
 from stratal.population.drawn_units import Candidates, DrawnUnits
 from stratal.population.expressions import ArrayEvaluator, Expression
 from stratal.population.in_memory import object_column
@@ -27,7 +38,17 @@ from stratal.population.population import DEFAULT_BATCH_SIZE, UNIT_ID, NumberCol
 from stratal.population.predictions import with_predictions
 from stratal.population.proxy_info import ProxyInfo
 from stratal.population.queries.units import Units, units_of_source, validate_units
-from stratal.population.rules import CELL, INFLUENCE, Rule
+from stratal.population.rules import (
+    CELL,
+    INFLUENCE,
+    Categories,
+    Crossed,
+    CutPoints,
+    Derived,
+    Everything,
+    NearestCentre,
+    Rule,
+)
 from stratal.population.size_measure import SIZE_STEPS, SizeMeasure, SizeProfile, sum_of_other_sizes
 from stratal.population.summary import StratumSummary
 from stratal.protocols import Foreign
@@ -69,39 +90,38 @@ class TableCounter:
 
     run: RunQuery
     table: Foreign
-    total_extent: distributions.Extent
+    total_extent: Extent
     value: str
     second_moments: str | None = None
-    steps: distributions.MomentSteps | None = None
+    steps: MomentSteps | None = None
     total_histogram: Mapping[str, Foreign] | None = None
 
-    def extent(self, span: distributions.Span) -> distributions.Extent:
+    def extent(self, span: Span) -> Extent:
         """Return the smallest and largest proxy, and the number of units, within the span."""
-        if span == distributions.Span():
+        if span == Span():
             return self.total_extent
         inside = self._rows_within(span)
         low = inside[self.value].min()
         high = inside[self.value].max()
         range_row = self.run(inside.aggregate(low=low, high=high, n=inside.count())).to_pylist()[0]
         if not range_row["n"]:
-            return distributions.Extent(math.nan, math.nan, 0)
-        return distributions.Extent(float(range_row["low"]), float(range_row["high"]), int(range_row["n"]))
+            return Extent(math.nan, math.nan, 0)
+        return Extent(float(range_row["low"]), float(range_row["high"]), int(range_row["n"]))
 
-    def distinct(self) -> distributions.Bins:
+    def distinct(self) -> Bins:
         """Return a bin for each distinct value."""
         query = _distinct_values_query(self.table, self.table[self.value], self._moments(self.table))
         columns = columns_of(self.run(query))
-        order = np.argsort(columns["value"])
-        columns = {name: column[order] for name, column in columns.items()}
+        columns = select_rows(columns, np.argsort(columns["value"]))
         counts = columns["n"].astype(np.int64)
         second_moments = None
         if self.steps is not None:
             second_moments = self.steps.means(columns["second"].astype(np.int64), counts)
-        return distributions.Bins(columns["value"], columns["value"], counts, second_moments, True)
+        return Bins(columns["value"], columns["value"], counts, second_moments, True)
 
-    def histogram(self, grid: distributions.Grid, span: distributions.Span) -> distributions.Histogram:
+    def histogram(self, grid: Grid, span: Span) -> Histogram:
         """Return the histogram of the proxies within the span."""
-        if self.total_histogram is not None and span == distributions.Span():
+        if self.total_histogram is not None and span == Span():
             return _histogram_of_bins(self.total_histogram)
         inside = self._rows_within(span)
         query = _histogram_query(
@@ -117,7 +137,7 @@ class TableCounter:
         scale = double(float(self.steps.scale))
         return steps_expression(table[self.second_moments], low, scale)
 
-    def _rows_within(self, span: distributions.Span) -> Foreign:
+    def _rows_within(self, span: Span) -> Foreign:
         """Return the rows whose proxy is within a span."""
         table = self.table
         if math.isfinite(span.at_least):
@@ -160,16 +180,16 @@ def _histogram_query(
     """
     position = ((values - low) * scale).floor().cast("int64")
     # The largest value belongs to the last bin, whose upper end is exclusive otherwise.
-    last = ibis.literal(distributions.BIN_COUNT * distributions.OFFSET_COUNT - 1, "int64")
+    last = ibis.literal(BIN_COUNT * OFFSET_COUNT - 1, "int64")
     columns = {"position": ibis.least(position, last), "value": values}
     columns |= {key: table[key] for key in keys}
     if moments is not None:
         columns["moment"] = moments
     positioned_rows = table.select(**columns)
-    positioned_rows = positioned_rows.mutate(bin=positioned_rows.position >> distributions.OFFSET_BITS)
+    positioned_rows = positioned_rows.mutate(bin=positioned_rows.position >> OFFSET_BITS)
     measures = {
         "n": positioned_rows.count(),
-        "offsets": (positioned_rows.position & (distributions.OFFSET_COUNT - 1)).sum().cast("int64"),
+        "offsets": (positioned_rows.position & (OFFSET_COUNT - 1)).sum().cast("int64"),
         "low": positioned_rows.value.min(),
         "high": positioned_rows.value.max(),
     }
@@ -178,25 +198,25 @@ def _histogram_query(
     return positioned_rows.group_by([*keys, "bin"]).aggregate(**measures)
 
 
-def _histogram_of_bins(columns: Mapping[str, Foreign]) -> distributions.Histogram:
+def _histogram_of_bins(columns: Mapping[str, Foreign]) -> Histogram:
     """Return the histogram with all bins, from the result of `_histogram_query` for the occupied ones."""
     bins = columns["bin"].astype(np.int64)
 
     def by_bin(name: str) -> IntArray:
         """Return a column with a value for every bin, 0 for empty ones."""
-        values = np.zeros(distributions.BIN_COUNT, np.int64)
+        values = np.zeros(BIN_COUNT, np.int64)
         values[bins] = columns[name].astype(np.int64)
         return values
 
     # If each bin has a single distinct value, the bins are exact.
     single_values: FloatArray | None = None
     if np.array_equal(columns["low"], columns["high"]):
-        single_values = np.full(distributions.BIN_COUNT, np.nan)
+        single_values = np.full(BIN_COUNT, np.nan)
         single_values[bins] = columns["low"]
     second_moments = None
     if "second" in columns:
         second_moments = by_bin("second")
-    return distributions.Histogram(by_bin("n"), by_bin("offsets"), second_moments, single_values)
+    return Histogram(by_bin("n"), by_bin("offsets"), second_moments, single_values)
 
 
 # ---- distributions within all levels of a group column at once
@@ -216,22 +236,21 @@ def _level_extents(
     result = run(table.group_by(level=table[level]).aggregate(**measures))
     names = result.column("level").to_pylist()
     order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
-    facts = {name: array[order] for name, array in columns_of(result.drop_columns("level")).items()}
-    return sorted(names), facts
+    return sorted(names), select_rows(columns_of(result.drop_columns("level")), order)
 
 
-def _grid_scales(extents: Sequence[distributions.Extent], has_few_values: BoolArray) -> FloatArray:
+def _grid_scales(extents: Sequence[Extent], has_few_values: BoolArray) -> FloatArray:
     """Return the scale (L,) of the grid of each level; 0 for levels that need no grid."""
     scales = np.zeros(len(extents))
     for number, extent in enumerate(extents):
         if not has_few_values[number]:
-            scales[number] = distributions.Grid.over(extent.low, extent.high).scale
+            scales[number] = Grid.over(extent.low, extent.high).scale
     return scales
 
 
 def level_bins(
     run: RunQuery, backend: Foreign, table: Foreign, level: str, value: str, second_moments: str | None = None
-) -> distributions.LevelBins:
+) -> LevelBins:
     """Return the distinct values within each level of a category, from two or three queries in total.
 
     Parameters
@@ -248,8 +267,8 @@ def level_bins(
     """
     names, facts = _level_extents(run, table, level, value, second_moments)
     ends_and_counts = [facts[name].tolist() for name in ("low", "high", "n")]
-    extents = [distributions.Extent(low, high, n) for low, high, n in zip(*ends_and_counts, strict=True)]
-    has_few_values = np.fromiter(map(distributions.has_distinct_value_bins, extents), bool, len(names))
+    extents = [Extent(low, high, n) for low, high, n in zip(*ends_and_counts, strict=True)]
+    has_few_values = np.fromiter(map(has_distinct_value_bins, extents), bool, len(names))
     parameters = {
         "level_name": np.array(names, dtype=object),
         "level_number": np.arange(len(names)),
@@ -259,7 +278,7 @@ def level_bins(
     }
     steps = None
     if second_moments is not None:
-        steps = distributions.MomentSteps.over(facts["second_low"], facts["second_high"])
+        steps = MomentSteps.over(facts["second_low"], facts["second_high"])
         parameters |= {"step_low": np.asarray(steps.low), "step_scale": np.asarray(steps.scale)}
     parameter_table = literal_table(parameters, backend)
     joined = table.join(parameter_table, table[level] == parameter_table.level_name)
@@ -272,13 +291,12 @@ def level_bins(
 
     rows = joined.filter(joined.has_few_values)
     distinct = columns_of(run(_distinct_values_query(rows, rows[value], moments(rows), "level_number")))
-    order = np.lexsort((distinct["value"], distinct["level_number"]))
-    distinct = {name: column[order] for name, column in distinct.items()}
+    distinct = select_rows(distinct, np.lexsort((distinct["value"], distinct["level_number"])))
     counts = distinct["n"].astype(np.int64)
     means = None
     if steps is not None:
         means = steps[distinct["level_number"]].means(distinct["second"].astype(np.int64), counts)
-    large: dict[int, TableCounter] = {}
+    counters: dict[int, TableCounter] = {}
     if not np.all(has_few_values):
         # One query for all levels with many values.
         rows = joined.filter(~joined.has_few_values)
@@ -287,26 +305,25 @@ def level_bins(
         )
         bins = columns_of(run(binned))
         for number in np.flatnonzero(~has_few_values).tolist():
-            in_level = bins["level_number"] == number
             level_steps = None
             if steps is not None:
                 level_steps = steps[number]
-            large[number] = TableCounter(
+            counters[number] = TableCounter(
                 run,
                 table=table.filter(table[level] == names[number]),
                 total_extent=extents[number],
                 value=value,
                 second_moments=second_moments,
                 steps=level_steps,
-                total_histogram={name: column[in_level] for name, column in bins.items()},
+                total_histogram=select_rows(bins, bins["level_number"] == number),
             )
-    return distributions.LevelBins(
+    return LevelBins(
         names=tuple(names),
         level=distinct["level_number"],
         values=distinct["value"],
         counts=counts,
         second_moments=means,
-        large=large,
+        counters=counters,
     )
 
 
@@ -379,24 +396,24 @@ def with_codes(rule: Rule, units: Units, table: Foreign, out: str = "code") -> F
     Raises an `InputError` for a rule that has no query.
     """
     match rule:
-        case rules.Everything():
+        case Everything():
             return table.mutate(**{out: ibis.literal(0, "int64")})
-        case rules.CutPoints():
+        case CutPoints():
             column = table[units.internal_name(rule.column, units.numbers)]
             code = _count_cuts_below(column, rule.cuts.tolist(), 0, len(rule.cuts))
             return table.mutate(**{out: code.cast("int64")})
-        case rules.Categories():
+        case Categories():
             level = units.internal_name(rule.column, units.categories)
             level_name = f"{out}_level"
             code_table = literal_table(
                 {level_name: np.array(rule.levels, dtype=object), out: rule.codes}, units.backend
             )
             return table.left_join(code_table, table[level] == code_table[level_name]).drop(level_name)
-        case rules.Derived():
+        case Derived():
             return _derived_codes(rule, units, table, out)
-        case rules.Crossed() if rule.cuts is not None:
+        case Crossed() if rule.cuts is not None:
             return _interval_codes_by_level(rule, *rule.cuts, units, table, out)
-        case rules.Crossed():
+        case Crossed():
             group = f"{out}_group"
             coded = with_codes(rule.categories, units, table, group)
             branches = []
@@ -405,7 +422,7 @@ def with_codes(rule: Rule, units: Units, table: Foreign, out: str = "code") -> F
                 branches.append((coded[group] == number, coded[f"{out}_{number}"] + offset))
             temporary_columns = [group, *(f"{out}_{number}" for number in range(len(branches)))]
             return coded.mutate(**{out: ibis.cases(*branches).cast("int64")}).drop(*temporary_columns)
-        case rules.NearestCentre():
+        case NearestCentre():
             return _nearest_centre_codes(rule, units, table, out)
     raise InputError(
         f"a table cannot be stratified by a rule of kind {rule.kind!r}",
@@ -427,7 +444,7 @@ def _count_cuts_below(column: object, cuts: list[float], first: int, last: int) 
     return ibis.ifelse(column < double(cuts[middle]), below, above)
 
 
-def _derived_codes(rule: rules.Derived, units: Units, table: Foreign, out: str) -> Foreign:
+def _derived_codes(rule: Derived, units: Units, table: Foreign, out: str) -> Foreign:
     """Return `table` with the codes of a rule that uses formulas; see `with_codes`."""
     columns = TableEvaluator(units, table)
     influence = f"{out}_{INFLUENCE}"
@@ -448,7 +465,7 @@ def _derived_codes(rule: rules.Derived, units: Units, table: Foreign, out: str) 
 
 
 def _interval_codes_by_level(
-    rule: rules.Crossed, column: str, cuts: list[FloatArray], units: Units, table: Foreign, out: str
+    rule: Crossed, column: str, cuts: list[FloatArray], units: Units, table: Foreign, out: str
 ) -> Foreign:
     """Return `table` with the codes of intervals within levels, by a join with a table of all intervals."""
     levels = []
@@ -476,7 +493,7 @@ def _interval_codes_by_level(
     return table.left_join(interval_table, conditions).drop(*names)
 
 
-def _nearest_centre_codes(rule: rules.NearestCentre, units: Units, table: Foreign, out: str) -> Foreign:
+def _nearest_centre_codes(rule: NearestCentre, units: Units, table: Foreign, out: str) -> Foreign:
     """Return `table` with the number of the nearest centre of each unit; see `with_codes`."""
     # The nearest centre c maximises 2 c·x − c·c. All are whole numbers, so that every engine gets the same.
     grid = rule.grid
@@ -544,12 +561,12 @@ class TablePopulation(Population):
     def _counter(self, info: ProxyInfo) -> TableCounter:
         """Return the counter of a proxy, which runs one query, or two if some bins are too coarse."""
         units = self.units
-        extent = distributions.Extent(*self.extents[info.name], self.size)
+        extent = Extent(*self.extents[info.name], self.size)
         moments = None
         steps = None
         if info.second_moment:
             moments = units.numbers[info.second_moment]
-            steps = distributions.MomentSteps.over(*self.extents[info.second_moment])
+            steps = MomentSteps.over(*self.extents[info.second_moment])
         value = units.numbers[info.name]
         return TableCounter(self.source.run, units.table, extent, value, moments, steps)
 
@@ -564,7 +581,7 @@ class TablePopulation(Population):
         table = self.units.table.mutate(unit_key=key, unit_id=key.cast("string"))
         return replace(self, units=replace(self.units, table=table), row_base=base)
 
-    def _level_bins(self, by: str, info: ProxyInfo) -> distributions.LevelBins:
+    def _level_bins(self, by: str, info: ProxyInfo) -> LevelBins:
         """Return the distinct values or bins of a proxy within each level, from two or three queries."""
         units = self.units
         moments_column = None
@@ -617,14 +634,7 @@ class TablePopulation(Population):
         """
         units = self.units
         highest = int(limits[counts > 0].max(initial=np.uint64(0)))
-        # An engine returns rows together with sums if it has structs, and Arrow has their types.
-        shown_types = [units.table[name].type() for name in units.shown.values()]
-        is_transferable = all(
-            kind.is_string() or kind.is_numeric() or kind.is_boolean() or kind.is_temporal()
-            for kind in shown_types
-        )
-        has_sums_with_rows = units.backend.name in ANALYTIC_ENGINES and is_transferable
-        if seed in self._digests or highest > _MAX_KEY_WITH_SUMS or not has_sums_with_rows:
+        if seed in self._digests or highest > _MAX_KEY_WITH_SUMS or not _returns_rows_with_sums(units):
             table = units.table.mutate(digest=_digest(units, seed))
             if highest < _MAX_KEY:
                 table = table.filter(table.digest <= _digest_limit(highest))
@@ -641,21 +651,18 @@ class TablePopulation(Population):
         rows = pa.Table.from_struct_array(row.column("rows").combine_chunks().flatten())
         texts = _text_array(rows.column("unit_id"))
         keys = keys_of_ids(texts.tolist(), seed)
-        columns = {
-            name: _numpy_column(rows.column(units.internal_name(name, units.numbers)))
-            for name in rule.columns
-        }
         # A rule without columns needs one to know the number of units.
-        codes = rule.assign({"": texts, **columns})
+        columns = {"": texts}
+        for name in rule.columns:
+            columns[name] = _numpy_column(rows.column(units.internal_name(name, units.numbers)))
+        codes = rule.assign(columns)
         selected = np.flatnonzero((keys <= limits[codes]) & (counts[codes] > 0))
         return rows.take(selected), codes[selected], keys[selected], texts[selected]
 
     def _digest(self, seed: int) -> PopulationDigest:
         """Return the digest, from one query."""
-        return _digest_of_sums(
-            self._digested_columns,
-            self.source.first_row(_digest_query(self.units, self._digested_columns, seed)),
-        )
+        row = self.source.first_row(_digest_query(self.units, self._digested_columns, seed))
+        return _digest_of_sums(self._digested_columns, row)
 
     def _digest_columns(self) -> tuple[NumberColumns, dict[str, str]]:
         """Return the numeric columns and the columns of categories, by their keys in a digest."""
@@ -680,39 +687,40 @@ class TablePopulation(Population):
         internal = {name: units.internal_name(name, units.numbers) for name in columns if name != UNIT_ID}
         if UNIT_ID in columns:
             internal[UNIT_ID] = "unit_id"
-        ordered = units.table.order_by(byte_order_key(units.backend, units.table.unit_id)).select(
-            *dict.fromkeys(internal.values())
-        )
+        ordered = units.table.order_by(byte_order_key(units.backend, units.table.unit_id))
+        ordered = ordered.select(*dict.fromkeys(internal.values()))
         for batch in self.source.batches(ordered, size):
             yield {name: _numpy_column(batch.column(column)) for name, column in internal.items()}
 
     # ---- unequal probabilities, an order, groups
 
+    def _aggregate(self, table: Foreign, expression: Foreign) -> Foreign:
+        """Return an aggregate of a table, such as the sum of a column."""
+        return self.source.first_row(table.aggregate(value=expression))["value"]
+
     def size_profile(self, size: SizeMeasure, count: int) -> SizeProfile:
         """Return the extent, the sum and the `count` largest values of a size measure: three queries."""
         sized = self._with_size_measure(size)
         measure = sized.size_measure
-        low = float(self.source.first_row(sized.aggregate(low=measure.min()))["low"])
-        largest_rows = (
-            sized.order_by(ibis.desc("size_measure")).limit(min(count, self.size)).select("size_measure")
-        )
-        largest = np.sort(self.source.run(largest_rows).column("size_measure").to_numpy())[::-1]
+        low = float(self._aggregate(sized, measure.min()))
+        largest_rows = sized.order_by(ibis.desc("size_measure")).limit(min(count, self.size))
+        sizes = self.source.run(largest_rows.select("size_measure")).column("size_measure")
+        largest = np.sort(sizes.to_numpy())[::-1]
         cap = float(largest[-1])
         total = 0
         if low > 0:
             # Sums of whole numbers are equal on every engine.
             scaled = ibis.least(measure, double(cap)) * double(SIZE_STEPS / cap)
             steps = (scaled + double(0.5)).floor()
-            total = int(self.source.first_row(sized.aggregate(total=steps.cast("int64").sum()))["total"])
-        return SizeProfile(
-            units=self.size, low=low, largest=largest, rest=sum_of_other_sizes(total, cap, len(largest))
-        )
+            total = int(self._aggregate(sized, steps.cast("int64").sum()))
+        rest = sum_of_other_sizes(total, cap, len(largest))
+        return SizeProfile(units=self.size, low=low, largest=largest, rest=rest)
 
     def units_below_size_limit(self, size: SizeMeasure, limit: float, seed: int) -> Candidates:
         """Return the units whose permanent random number u is below `limit` times their size."""
         seed = check_seed(seed)
         sized = self._with_size_measure(size)
-        high = float(self.source.first_row(sized.aggregate(high=sized.size_measure.max()))["high"])
+        high = float(self._aggregate(sized, sized.size_measure.max()))
         # The engine selects units by a threshold on the text of the digest for each octave of sizes, in a
         # small joined table. It returns about twice as many units as needed, which are then compared exactly.
         cuts = high * 2.0 ** -np.arange(_N_OCTAVES, 0, -1.0)
@@ -723,7 +731,7 @@ class TablePopulation(Population):
             octave: _digest_limit(int(u_limit * 2.0**64) + (1 << 11)) for octave, u_limit in u_limits
         }
         units = replace(self.units, numbers={**self.units.numbers, "size_measure": "size_measure"})
-        rule = rules.CutPoints(column="size_measure", cuts=cuts)
+        rule = CutPoints(column="size_measure", cuts=cuts)
         coded = with_codes(rule, units, sized.mutate(digest=_digest(units, seed)))
         rows = self.source.run(_rows_under_limits(coded, self.units, limit_by_octave, "size_measure"))
         u = uniforms(keys_of_ids(_text_array(rows.column("unit_id")).tolist(), seed))
@@ -751,28 +759,24 @@ class TablePopulation(Population):
 
     def units_with_ids(self, ids: Sequence[str]) -> DrawnUnits:
         """Return the units that have one of these ids, as text; ids without a unit are ignored."""
-        values = literal_table(
-            {"selected_value": np.array(list(dict.fromkeys(ids)), object)}, self.units.backend
-        )
+        distinct_ids = np.array(list(dict.fromkeys(ids)), object)
+        values = literal_table({"selected_value": distinct_ids}, self.units.backend)
         return self._units_with_values("unit_id", values, 0)
 
     def _units_with_values(self, column: str, values: Foreign, seed: int) -> DrawnUnits:
         """Return the units whose value of a column is in the column `selected_value` of another table."""
         table = self.units.table
         joined = table.join(values, table[column] == values.selected_value)
-        return self._drawn_units(
-            self.source.run(joined.select("unit_id", *_stored_columns(self.units))), seed
-        )[0]
+        rows = self.source.run(joined.select("unit_id", *_stored_columns(self.units)))
+        return self._drawn_units(rows, seed)[0]
 
     def _with_size_measure(self, size: SizeMeasure) -> Foreign:
         """Return the units' table with a column `size_measure` of doubles."""
-        units = self.units
         table = self.units.table
-        columns = TableEvaluator(units, table)
+        columns = TableEvaluator(self.units, table)
         if size.formula is not None:
-            return table.mutate(
-                size_measure=size.evaluate_with(columns, size.formula.evaluate_with(columns), None)
-            )
+            values = size.formula.evaluate_with(columns)
+            return table.mutate(size_measure=size.evaluate_with(columns, values, None))
         if size.column is None:
             return table.mutate(size_measure=double(1.0))
         values = self._number_column(size.column)
@@ -799,13 +803,11 @@ class TablePopulation(Population):
             codes = np.zeros(len(ids), np.int64)
         else:
             codes = stratum[order]
-        proxies = np.empty((len(ids), len(self.proxy_names)))
-        for k, name in enumerate(self.proxy_names):
-            proxies[:, k] = rows.column(units.numbers[name]).to_numpy()
+        proxies = [rows.column(units.numbers[name]).to_numpy() for name in self.proxy_names]
         drawn = DrawnUnits(
             ids=ids[order],
             stratum=codes,
-            proxies=proxies,
+            proxies=as_matrix(proxies, len(ids)),
             groups={name: _text_array(rows.column(column)) for name, column in units.categories.items()},
             shown={name: object_column(rows.column(column)) for name, column in units.shown.items()},
             features={name: rows.column(units.numbers[name]).to_numpy() for name in self.feature_names},
@@ -863,6 +865,14 @@ def _summary_of_groups(columns: dict[str, Foreign], rule: Rule, k: int) -> Strat
         sizes=by_stratum("n").astype(np.int64),
         proxy_means=means,
         proxy_covariances=covariances,
+    )
+
+
+def _returns_rows_with_sums(units: Units) -> bool:
+    """Return whether the engine has structs, and Arrow the types of the shown columns in them."""
+    types = [units.table[name].type() for name in units.shown.values()]
+    return units.backend.name in ANALYTIC_ENGINES and all(
+        kind.is_string() or kind.is_numeric() or kind.is_boolean() or kind.is_temporal() for kind in types
     )
 
 

@@ -102,11 +102,11 @@ def units_of_source(source: Source, declared: Declaration) -> Units:
         columns["unit_key"] = id_column
     else:
         columns["unit_key"] = columns["unit_id"]
-    columns |= {numbers[name]: number_expression(source, name, f"{label} {name!r}") for name in numbers}
-    columns |= {
-        categories[name]: category_expression(source.column(name), f"{label} {name!r}") for name in categories
-    }
-    columns |= {shown[name]: source.column(name) for name in shown}
+    for name, column in numbers.items():
+        columns[column] = number_expression(source, name, f"{label} {name!r}")
+    for name, column in categories.items():
+        columns[column] = category_expression(source.column(name), f"{label} {name!r}")
+    columns |= {column: source.column(name) for name, column in shown.items()}
     return Units(
         table=source.table.select(**columns),
         numbers=numbers,
@@ -401,12 +401,10 @@ def _require_distinct_ids(units: Units, source: Source, size: int) -> None:
     # Different ids may have the same key: only the ids of repeated keys are compared.
     keys = repeated.select("key")
     units_with_key = units.table.mutate(key=key).semi_join(keys, "key")
-    repeated_ids = (
-        units_with_key.group_by("unit_id").aggregate(n=lambda t: t.count()).filter(lambda t: t.n > 1)
-    )
-    row = source.first_row(
-        repeated_ids.aggregate(n=(repeated_ids.n - 1).sum(), first=repeated_ids.unit_id.min())
-    )
+    units_by_id = units_with_key.group_by("unit_id").aggregate(n=lambda t: t.count())
+    repeated_ids = units_by_id.filter(lambda t: t.n > 1)
+    measures = {"n": (repeated_ids.n - 1).sum(), "first": repeated_ids.unit_id.min()}
+    row = source.first_row(repeated_ids.aggregate(**measures))
     if row["n"]:
         raise duplicate_ids_error(f"{source.table_name}: ", int(row["n"]), row["first"])
 
@@ -439,8 +437,8 @@ def _invalid_rows_raiser(
             first_row.append(repr(row["value"]))
         if name != declared.id:
             first_row.append(f"id {row['id']!r}")
-        if source.ordered and source.locate:
-            first_row.append(source.locate(int(row["row"])))
+        if source.ordered and source.row_location:
+            first_row.append(source.row_location(int(row["row"])))
         elif source.ordered:
             first_row.append(f"row {row['row'] + 1}")
         first_row_text = ", ".join(first_row) or "no id"
@@ -514,11 +512,9 @@ def row_sum_facts(source: Source, columns: Sequence[str]) -> dict[str, Foreign]:
     total = reduce(add, values)
     is_complete = total.notnull() & ~is_nan(total)
     table = source.table.mutate(total=total, least=ibis.least(*values)).filter(is_complete)
-    return source.first_row(
-        table.aggregate(
-            n_rows=table.count(), minimum=table.least.min(), max_deviation=(table.total - 1.0).abs().max()
-        )
-    )
+    deviations = (table.total - 1.0).abs()
+    facts = {"n_rows": table.count(), "minimum": table.least.min(), "max_deviation": deviations.max()}
+    return source.first_row(table.aggregate(**facts))
 
 
 def _with_softmax(
@@ -593,27 +589,22 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
             )
         declared = replace(declared, agreements={PEER_AGREEMENT: model})
     column_label = f"{source.table_name}: column"
-    texts = {
-        name: _normalised_answers(
-            category_expression(source.column(name), f"{column_label} {name!r}"), declared.normalisation
-        )
-        for name in declared.answer_columns
-    }
+    texts = {}
+    for name in declared.answer_columns:
+        answers = category_expression(source.column(name), f"{column_label} {name!r}")
+        texts[name] = _normalised_answers(answers, declared.normalisation)
     ids = id_text_of(source.column(declared.id), f"{column_label} {declared.id!r}")
     codes = _codes_of_fitted_rows(source, ids, list(texts.values()))
     position_of = {name: position for position, name in enumerate(texts)}
-    weights = {
-        name: peer_weights(codes[:, [position_of[peer] for peer in declared.model_and_peer_columns(model)]])
-        for name, model in declared.agreements.items()
-        if len(codes)
-    }
-    notes = [model_weights.note(name, declared.agreements[name]) for name, model_weights in weights.items()]
+    notes = []
     new_columns = {}
-    for name, model_weights in weights.items():
-        if not model_weights.weights.any():
-            continue
-        columns = declared.model_and_peer_columns(declared.agreements[name])
-        new_columns[name] = _agreement_expression([texts[column] for column in columns], model_weights)
+    # Without rows, there are no weights.
+    for name, model in declared.agreements.items() if len(codes) else ():
+        columns = declared.model_and_peer_columns(model)
+        model_weights = peer_weights(codes[:, [position_of[column] for column in columns]])
+        notes.append(model_weights.note(name, model))
+        if model_weights.weights.any():
+            new_columns[name] = _agreement_expression([texts[column] for column in columns], model_weights)
     source = _with_columns(source, notes, **new_columns)
     agreements = {name: declared.agreements[name] for name in new_columns}
     declared = replace(declared, proxies=(*new_columns, *declared.proxies), answers=(), agreements=agreements)
@@ -687,20 +678,17 @@ def _with_history(source: Source, declared: Declaration) -> tuple[Source, Declar
     """Return the source with the columns of a history, joined by id."""
     history = declared.history
     assert history is not None
-    columns = {f"history_{number}_": values for number, values in enumerate(history.values.T)}
-    history_table = literal_table(
-        {"history_key": np.array(history.ids.tolist(), object), **columns}, source.backend
-    )
+    columns = {"history_key": np.array(history.ids.tolist(), object)}
+    columns |= {f"history_{number}_": values for number, values in enumerate(history.values.T)}
+    history_table = literal_table(columns, source.backend)
     key = id_text_of(source.column(declared.id), f"{source.table_name}: column {declared.id!r}")
     joined = source.table.mutate(item_key=key)
     joined = joined.left_join(history_table, joined.item_key == history_table.history_key)
     has_history = joined.history_key.notnull()
-    new_columns = {
-        name: ibis.ifelse(has_history, joined[f"history_{number}_"], double(float(default)))
-        for number, (name, default) in enumerate(
-            zip(history.names, history.values_of_unknown_item, strict=True)
-        )
-    }
+    defaults = map(double, history.values_of_unknown_item.tolist())
+    new_columns = {}
+    for number, (name, default) in enumerate(zip(history.names, defaults, strict=True)):
+        new_columns[name] = ibis.ifelse(has_history, joined[f"history_{number}_"], default)
     row = source.first_row(joined.aggregate(size=joined.count(), known=has_history.sum()))
     note = history.note(int(row["known"] or 0), int(row["size"]))
     source = _with_columns(replace(source, table=joined), (note,), **new_columns)
@@ -721,13 +709,7 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
         )
     names = (*declared.proxies, *declared.second_moments.values())
     values = {name: number_expression(source, name) for name in names}
-    missing_masks = []
-    for name in names:
-        if source.is_text(name):
-            missing_masks.append(is_absent(source.column(name), EMPTY_CELL_TEXTS))
-        else:
-            missing_masks.append(is_absent(source.column(name)))
-    is_missing = reduce(or_, missing_masks)
+    is_missing = reduce(or_, (is_absent(source.column(name), EMPTY_CELL_TEXTS) for name in names))
     measured = source.table.mutate(
         is_missing=is_missing, **{f"v{number}": value for number, value in enumerate(values.values())}
     )

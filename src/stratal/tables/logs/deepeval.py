@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from stratal.arrays import without_none
 from stratal.errors import InputError
 from stratal.protocols import Cell, JsonDict, JsonMapping
 from stratal.tables.logs.log import (
@@ -93,7 +94,7 @@ def _deepeval_row(case: JsonMapping) -> LogRow:
     answer = case.get("actualOutput")
     return LogRow(
         unit=case["name"],
-        unit_columns={name: value for name, value in unit_columns.items() if value is not None},
+        unit_columns=without_none(unit_columns),
         # What depends on the model, which `LogRow` calls a variant.
         variant_columns={"answer": answer},
         scores=dict(zip(names, scores, strict=True)) | {"success": success},

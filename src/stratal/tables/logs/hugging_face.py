@@ -57,15 +57,15 @@ def read_evaluate(document: Mapping[str, object], source: str) -> Log:
             f"{source}: lists of different lengths", given=lengths, allowed="lists of the same length"
         )
     entries = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
-    rows = [
-        LogRow(
+    rows = []
+    for row_number, entry in enumerate(entries, start=1):
+        row = LogRow(
             unit=str(row_number),
             unit_columns={name: value for name, value in entry.items() if name not in score_names},
             scores={name: value for name, value in entry.items() if name in score_names},
             failed=_PREDICTIONS in entry and is_empty_output(entry[_PREDICTIONS]),
         )
-        for row_number, entry in enumerate(entries, start=1)
-    ]
+        rows.append(row)
     return make_log(EVALUATE, rows)
 
 

@@ -164,17 +164,15 @@ def make_log(
     # Units that are each alone in their cluster are not clustered.
     has_clusters = cluster is not None and len(set(columns[cluster])) < len(units)
     base_names = {name: name.partition(VARIANT_SEPARATOR)[0] for name in columns}
+    shown_columns = [name for shown in _SHOWN_COLUMNS for name in columns if base_names[name] == shown]
+    summary = _log_summary(tool, len(units), variants, list(failed), variant_of_score)
     return Log(
         tool=tool,
         columns=columns,
         proxies=tuple(proxies),
-        shown=tuple(name for shown in _SHOWN_COLUMNS for name in columns if base_names[name] == shown),
+        shown=tuple(shown_columns),
         cluster=cluster if has_clusters else None,
-        notes=(
-            _log_summary(tool, len(units), variants, list(failed), variant_of_score),
-            *score_notes,
-            *notes,
-        ),
+        notes=(summary, *score_notes, *notes),
         failed={name: tuple(failed[variant]) for name, variant in variant_of_score.items()},
         missing=missing,
     )

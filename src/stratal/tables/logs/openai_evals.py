@@ -29,13 +29,13 @@ def _item_row(item: JsonMapping) -> LogRow:
     sample = item["sample"]
     error = sample.get("error") or {}
     answer = "\n".join(message["content"] or "" for message in sample["output"])
-    messages = [message["content"] for message in sample["input"]]
-    results = item["results"]
+    prompt = "\n".join(message["content"] for message in sample["input"])
+    scores = {result["name"]: result.get("score", result["passed"]) for result in item["results"]}
     return LogRow(
         unit=str(item["datasource_item_id"]),
-        unit_columns={"input": "\n".join(messages)} | with_prefix("item", item["datasource_item"]),
+        unit_columns={"input": prompt} | with_prefix("item", item["datasource_item"]),
         variant_columns={"answer": answer},
-        scores={result["name"]: result.get("score", result["passed"]) for result in results},
+        scores=scores,
         variant=str(item.get("run_id") or ""),
         failed=bool(error.get("message")) or is_empty_output(answer),
     )

@@ -85,7 +85,8 @@ def _scores_of_result(result: JsonMapping) -> JsonDict:
     The score and the success of the whole test are then unknown, too, unless another assertion failed it.
     """
     scores = {"score": None} | (result.get("namedScores") or {}) | {"score": result["score"]}
-    scores |= {"success": result["success"]} if "success" in result else {}
+    if "success" in result:
+        scores["success"] = result["success"]
     if result.get("failureReason") == _FAILED_WITH_ERROR:
         return dict.fromkeys(scores)
     components = (result.get("gradingResult") or {}).get("componentResults") or []

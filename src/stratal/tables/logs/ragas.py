@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable
 from functools import partial
 
+from stratal.arrays import without_none
 from stratal.protocols import JsonMapping
 from stratal.tables.logs.log import (
     RAGAS,
@@ -57,7 +58,7 @@ def _sample_row(metrics: Iterable[str], sample: JsonMapping) -> LogRow:
     unit_columns["contexts"] = sample.get("retrieved_contexts")
     return LogRow(
         unit=sample["id"],
-        unit_columns={name: value for name, value in unit_columns.items() if value is not None},
+        unit_columns=without_none(unit_columns),
         variant_columns={"answer": sample["response"]},
         scores={name: sample.get(name) for name in metrics},
         failed=is_empty_output(sample["response"]),

@@ -90,11 +90,11 @@ def read_braintrust(records: Iterable[TraceRecord], source: str) -> Log:
 
 def read_weave(records: Iterable[TraceRecord], source: str) -> Log:
     """Return the log of the calls of an evaluation, whose outputs contain the scores."""
-    calls = [
-        {**record, "output": (record["output"] or {}).get("output"), "scores": _weave_scores(record)}
-        for record in map(_nest_columns, records)
-        if "predict_and_score" in record["op_name"]
-    ]
+    calls = []
+    for record in map(_nest_columns, records):
+        if "predict_and_score" in record["op_name"]:
+            output = (record["output"] or {}).get("output")
+            calls.append({**record, "output": output, "scores": _weave_scores(record)})
     return _read_records(WEAVE, calls, source, lambda record: record["scores"])
 
 
@@ -136,12 +136,9 @@ def _read_records(
     """Return the log of records; the repeats of an example are one cluster."""
     rows = read_rows(tool, records, f"{source}, unit", partial(_log_row, get_scores))
     units = number_repeats(row.unit for row in rows)
+    numbered_rows = [replace(row, unit=unit) for row, unit in zip(rows, units, strict=True)]
     has_examples = any(EXAMPLE in row.unit_columns for row in rows)
-    return make_log(
-        tool,
-        [replace(row, unit=unit) for row, unit in zip(rows, units, strict=True)],
-        cluster=EXAMPLE if has_examples else None,
-    )
+    return make_log(tool, numbered_rows, cluster=EXAMPLE if has_examples else None)
 
 
 def _example_id(record: TraceRecord) -> str | None:
@@ -169,12 +166,13 @@ def _log_row(get_scores: Callable[[TraceRecord], TraceRecord], record: TraceReco
     target = next((value for value in targets if value is not None), None)
     if target is not None:
         unit_columns["target"] = _record_text(target)
+    has_error = bool(record.get("error") or record.get("exception"))
     return LogRow(
         unit=str(example_id or record["id"]),
         unit_columns=unit_columns,
         variant_columns={"answer": None if output is None else _record_text(output)},
         scores=get_scores(record),
-        failed=bool(record.get("error") or record.get("exception")) or is_empty_output(output),
+        failed=has_error or is_empty_output(output),
     )
 
 

@@ -149,16 +149,14 @@ class Project:
         for score in self._scores(trace_id=",".join(root.trace_id for root in roots), **_JUDGE_SCORES):
             if not score.name.startswith(QUEUE_PREFIX):
                 scores.setdefault(score.subject.id, {})[score.name] = score.value
-        return [
-            Unit(
-                root.trace_id,
-                milliseconds_of(root.start_time),
-                text_of(root.input),
-                text_of(root.output),
-                scores.get(root.id, {}) | scores.get(root.trace_id, {}),
+        units = []
+        for root in sorted(roots, key=lambda root: (root.start_time, root.trace_id)):
+            unit_scores = scores.get(root.id, {}) | scores.get(root.trace_id, {})
+            time_of_start = milliseconds_of(root.start_time)
+            units.append(
+                Unit(root.trace_id, time_of_start, text_of(root.input), text_of(root.output), unit_scores)
             )
-            for root in sorted(roots, key=lambda root: (root.start_time, root.trace_id))
-        ]
+        return units
 
     def _scores(self, **options: str) -> list[Any]:
         """Return scores in the order of their last updates."""

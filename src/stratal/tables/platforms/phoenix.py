@@ -120,17 +120,16 @@ class Project:
         metadata: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
         """Write an annotation with a label for each span."""
-        entries = [
-            {
-                "span_id": unit,
-                "name": name,
-                "annotator_kind": annotator_kind,
-                "identifier": f"stratal-{annotator_kind.lower()}",
-                "result": {"label": label, "explanation": explanation},
-                "metadata": dict(metadata),
-            }
-            for unit, label in labels.items()
-        ]
+        shared_fields = {
+            "name": name,
+            "annotator_kind": annotator_kind,
+            "identifier": f"stratal-{annotator_kind.lower()}",
+            "metadata": dict(metadata),
+        }
+        entries = []
+        for unit, label in labels.items():
+            result = {"label": label, "explanation": explanation}
+            entries.append({"span_id": unit, "result": result, **shared_fields})
         for page in split_pages(entries):
             self.spans.log_span_annotations(span_annotations=page, sync=True)
 
