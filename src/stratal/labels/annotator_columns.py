@@ -21,6 +21,7 @@ from stratal.labels.label_values import MAX_VALUES_SHOWN, comparison_key
 from stratal.labels.labels import MISSING_ENTRIES, Labels
 from stratal.labels.missing_codes import MIN_LABELS_PER_CLASS
 from stratal.names import split_names
+from stratal.protocols import Keywords
 from stratal.question.tags import SEPARATORS, read_set, tags_of
 from stratal.question.vocabulary import BINARY_VOCABULARIES, VOCABULARIES
 from stratal.tables.no_answer import is_no_answer
@@ -218,7 +219,7 @@ def labels_of_annotators(labels: Mapping[str, Labels]) -> Labels:
 
 def concatenate_labels(sources: Sequence[Labels]) -> Labels:
     """Return the rows of several sources as one; missing names of annotators are empty texts."""
-    optional_fields = {}
+    optional_fields: Keywords = {}
     for name, missing_entry in MISSING_ENTRIES.items():
         columns = [field_values(source, (name,))[name] for source in sources]
         if any(columns):

@@ -27,6 +27,7 @@ from stratal.labels.label_values import (
     format_mapping,
 )
 from stratal.names import option_of
+from stratal.protocols import Keywords
 from stratal.question import Outcome, Question
 from stratal.question.tags import SEPARATORS, read_set, read_sets, tags_of
 from stratal.question.vocabulary import numbers_by_word
@@ -304,7 +305,7 @@ class Labels(Record):
     def only(self, rows: Sequence[int]) -> Labels:
         """Return some of the rows, in this order."""
         columns = {name: tuple(entries[row] for row in rows) for name, entries in self.columns.items()}
-        changes = {}
+        changes: Keywords = {}
         for name, entries in field_values(self, _ROW_FIELDS).items():
             if entries is not None:
                 changes[name] = tuple(entries[row] for row in rows)

@@ -84,16 +84,14 @@ def _with_answer(
     if not candidates:
         return recognition
     names = tuple(column.name for column in candidates)
+    options = [option_of("predicted", name) for name in names]
     question = RoleQuestion(
         role="predicted",
         text="several columns may contain the model's answers",
         candidates=names,
-        options=(
-            *(option_of("predicted", name) for name in names),
-            compare_option(names, "answers"),
-        ),
+        options=(*options, compare_option(names, "answers")),
     )
-    return replace(recognition, questions=(*recognition.questions, question))
+    return recognition.with_question(question)
 
 
 def _with_truth_question(
@@ -124,7 +122,7 @@ def _with_meaning_question(
             f"if they mean wrong and right: predicted={NO_COLUMN!r} (--predicted {NO_COLUMN})",
         ),
     )
-    return replace(recognition, questions=(*recognition.questions, question))
+    return recognition.with_question(question)
 
 
 def _with_class_question(
@@ -153,7 +151,7 @@ def _with_class_question(
             "if they are quantities: predicted='none' (--predicted none)",
         ),
     )
-    return replace(recognition, questions=(*recognition.questions, question))
+    return recognition.with_question(question)
 
 
 def _with_judges(
@@ -169,13 +167,13 @@ def _with_judges(
         if column.words & JUDGE_WORDS and not column.words & (NO_LABEL_WORDS | HUMAN_LABEL_WORDS)
     ]
     judges = [column for column in named if column in candidates]
-    notes_on_sparse = tuple(
+    notes_on_sparse = [
         f"{column.name!r} has an entry in only {column.n_entries:,} of {column.n_rows:,} rows and is not "
         f"used; to compare it with the labels: {option_of('judge', column.name)}"
         for column in named
         if column not in candidates
-    )
-    recognition = replace(recognition, notes=(*recognition.notes, *notes_on_sparse))
+    ]
+    recognition = recognition.with_notes(*notes_on_sparse)
     verdicts = [column for column in judges if column.verdicts is not None]
     # A judge with verdicts usually has a column of scores too.
     if verdicts and len(verdicts) < len(judges):
@@ -184,19 +182,18 @@ def _with_judges(
         judges = named_like_labels(judges, labels) or judges
     if judges:
         return replace(recognition, judges=tuple(column.name for column in judges))
+    complete_verdicts = [
+        column for column in candidates if column.is_complete and column.verdicts is not None
+    ]
     unnamed = [
-        column
-        for column in candidates
-        if column.is_complete
-        and column.verdicts is not None
-        and (not column.is_number or column.words & CORRECTNESS_WORDS)
+        column for column in complete_verdicts if not column.is_number or column.words & CORRECTNESS_WORDS
     ]
     notes = tuple(
         f"{column.name!r} is not used; if it is a judge: {option_of('judge', column.name)}"
         f"; if it is the model's answer: {option_of('predicted', column.name)}"
         for column in unnamed
     )
-    return replace(recognition, notes=(*recognition.notes, *notes))
+    return recognition.with_notes(*notes)
 
 
 def with_notes_on_answers(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Recognition:
@@ -210,4 +207,4 @@ def with_notes_on_answers(recognition: Recognition, columns: Sequence[ColumnFact
         for column in columns
         if column.words & ANSWER_WORDS and column.are_classes and column.is_complete
     )
-    return replace(recognition, notes=(*recognition.notes, *notes))
+    return recognition.with_notes(*notes)

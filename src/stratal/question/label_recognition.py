@@ -36,12 +36,13 @@ def with_labels(recognition: Recognition, columns: Sequence[ColumnFacts], stated
         if label_certainty(column) > NOT_LABELS and (may_be_labels(column) or may_be_sets(column, columns))
     ]
     partial = [column for column in usable if column.is_partial and contains_labels(column, columns)]
+    probable = [
+        column for column in usable if column.is_complete and label_certainty(column) >= PROBABLY_LABELS
+    ]
     complete = [
         column
-        for column in usable
-        if column.is_complete
-        and label_certainty(column) >= PROBABLY_LABELS
-        and (stated.answer is not None or has_name_of_labels(column) or have_outcomes(column, columns))
+        for column in probable
+        if stated.answer is not None or has_name_of_labels(column) or have_outcomes(column, columns)
     ]
     if partial:
         return _with_label_column(recognition, _label_candidates(partial, complete))
@@ -104,7 +105,7 @@ def _with_label_column(recognition: Recognition, candidates: Sequence[ColumnFact
     question = RoleQuestion(
         role="value", text=text, candidates=names, options=options, is_ambiguous=len(names) > 1
     )
-    return replace(recognition, questions=(*recognition.questions, question))
+    return recognition.with_question(question)
 
 
 def _annotators_option(names: Sequence[str]) -> str:
@@ -126,9 +127,8 @@ def _with_compared_models(recognition: Recognition, columns: Sequence[ColumnFact
         if column.is_complete and column.verdicts is not None and not column.is_measurement
     ]
     correctness = [column for column in outcomes if column.words & CORRECTNESS_WORDS]
-    if len(correctness) == 1 and all(
-        column.words & ANSWER_WORDS for column in outcomes if column is not correctness[0]
-    ):
+    others = [column for column in outcomes if column not in correctness]
+    if len(correctness) == 1 and all(column.words & ANSWER_WORDS for column in others):
         return replace(recognition, value=correctness[0].name)
     if len(outcomes) > 1 and all(column.words & MODEL_WORDS for column in outcomes):
         return replace(recognition, models=tuple(column.name for column in outcomes))
@@ -146,20 +146,18 @@ def _with_compared_models(recognition: Recognition, columns: Sequence[ColumnFact
             candidates=(),
             options=("fill in labels, or name another column: value='COLUMN' (--value COLUMN)",),
         )
-        return replace(recognition, questions=(*recognition.questions, question))
+        return recognition.with_question(question)
     names = tuple(
         column.name
         for column in columns
         if may_be_labels(column) and not column.is_measurement and not column.words & PROXY_WORDS
     )
+    options = [option_of("value", name) for name in names[:_MAX_LABELS_NAMED] or ("COLUMN",)]
     question = RoleQuestion(
         role="value",
         text="no column of labels is recognised",
         is_ambiguous=False,
         candidates=names,
-        options=(
-            *(option_of("value", name) for name in names[:_MAX_LABELS_NAMED] or ("COLUMN",)),
-            "if no row has a label, choose rows to label: stratal plan FILE",
-        ),
+        options=(*options, "if no row has a label, choose rows to label: stratal plan FILE"),
     )
-    return replace(recognition, questions=(*recognition.questions, question))
+    return recognition.with_question(question)

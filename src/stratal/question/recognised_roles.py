@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stratal.errors import InputError
 from stratal.protocols import JsonDict
@@ -94,6 +94,14 @@ class Recognition:
     questions: tuple[RoleQuestion, ...] = ()
     notes: tuple[str, ...] = ()
     columns: Mapping[str, ColumnFacts] = field(default_factory=dict)
+
+    def with_question(self, question: RoleQuestion) -> Recognition:
+        """Return the recognition with another question."""
+        return replace(self, questions=(*self.questions, question))
+
+    def with_notes(self, *notes: str) -> Recognition:
+        """Return the recognition with further notes."""
+        return replace(self, notes=(*self.notes, *notes))
 
     @property
     def possible_labels(self) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ def recognise(columns: Sequence[ColumnFacts], stated: StatedRoles | None = None)
     stated : StatedRoles, optional
         Roles that the user states. They are not recognised again, and their columns have no other role.
     """
-    stated = StatedRoles() if stated is None else stated
+    stated = stated or StatedRoles()
     by_name = {column.name: column for column in columns}
     recognition = Recognition(
         n_rows=max((column.n_rows for column in columns), default=0),
@@ -71,7 +71,7 @@ def recognise(columns: Sequence[ColumnFacts], stated: StatedRoles | None = None)
         recognition = with_notes_on_answers(recognition, remaining)
     if recognition.value is not None:
         notes = tuple(note_on_weights(column) for column in remaining if may_be_weights(column))
-        recognition = replace(recognition, notes=(*recognition.notes, *notes))
+        recognition = recognition.with_notes(*notes)
     groups = [column.name for column in columns_without(remaining, recognition.proxy) if is_group(column)]
     return replace(recognition, groups=tuple(groups))
 
@@ -109,13 +109,15 @@ def _with_model_column(recognition: Recognition, columns: Sequence[ColumnFacts])
     if any(column.n_distinct == column.n_rows and not column.is_number for column in columns):
         return recognition
     # If each item has one row for each model, the number of rows is the number of items times that of models.
-    items = [
+    columns_once_per_model = [
         column
         for column in columns
-        if column is not model
-        and column.is_complete
-        and column.n_distinct * model.n_distinct == column.n_rows
-        and (is_named_id(column) or not column.is_number)
+        if column.is_complete and column.n_distinct * model.n_distinct == column.n_rows
+    ]
+    items = [
+        column
+        for column in columns_once_per_model
+        if column is not model and (is_named_id(column) or not column.is_number)
     ]
     item = min(items, key=id_preference, default=None) or _question_with_runs(columns, model)
     if item is None:
@@ -125,7 +127,7 @@ def _with_model_column(recognition: Recognition, columns: Sequence[ColumnFacts])
             f"on the same items: {option_of('model', name)}; to report each: by={name!r} "
             f"(--by {quote(name)})"
         )
-        return replace(recognition, notes=(*recognition.notes, note))
+        return recognition.with_notes(note)
     return replace(recognition, model=model.name, id=recognition.id or item.name)
 
 

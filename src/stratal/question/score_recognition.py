@@ -34,7 +34,7 @@ def with_proxy(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Reco
         # A score with gaps cannot be the proxy, but an estimate is valid without one. A plan refuses gaps.
         notes = [_note_on_gaps(column) for column in candidates if not column.is_complete]
         notes += [note for note in map(unreadable_score_note, columns) if note is not None]
-        recognition = replace(recognition, notes=(*recognition.notes, *notes))
+        recognition = recognition.with_notes(*notes)
         candidates = [column for column in candidates if column.is_complete]
     # The first test that a column passes decides; several columns that pass it are ambiguous.
     tests: list[Callable[[ColumnFacts], bool]] = [
@@ -55,7 +55,7 @@ def with_proxy(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Reco
         if passing:
             options = " or ".join(option_of("proxy", column.name) for column in passing)
             text = f"no proxy is used, because several columns may be a proxy: {options}"
-            return replace(recognition, notes=(*recognition.notes, text))
+            return recognition.with_notes(text)
     return recognition
 
 
@@ -95,7 +95,7 @@ def with_notes_on_scores(recognition: Recognition, columns: Sequence[ColumnFacts
         score_names = [recognition.proxy, *unused_names]
         options = f"proxy={score_names!r} (--proxy {quote(','.join(score_names))})"
     note = f"{names} {verb} not used ({reason}); {purpose}: {options}"
-    return replace(recognition, notes=(*recognition.notes, note))
+    return recognition.with_notes(note)
 
 
 def note_on_weights(column: ColumnFacts) -> str:
