@@ -16,7 +16,14 @@ import numpy as np
 from stratal.designs.files import clear_leftovers, flush_to_disk, partial_folder
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
-from stratal.labels.labels import SAMPLE_TOKEN, TO_LABEL_NAME, WORKBOOK_NAME, Labels
+from stratal.labels.labels import (
+    ANNOTATOR_COLUMN,
+    LABEL_COLUMN,
+    SAMPLE_TOKEN,
+    TO_LABEL_NAME,
+    WORKBOOK_NAME,
+    Labels,
+)
 from stratal.labels.workbooks import write_workbook
 from stratal.randomness import id_texts
 from stratal.tables.files import csv_line
@@ -29,14 +36,8 @@ LABELS_NAME = "labels.csv"
 # Arguments of the draw, for further rounds.
 PLAN_NAME = "plan.json"
 
-# The column that annotators fill in.
-LABEL = "label"
-
-# The column of the annotator who gave each label.
-ANNOTATOR = "annotator"
-
 # Column names with a meaning in a file of labels, which shown columns cannot have.
-RESERVED = (LABEL, ANNOTATOR, "status", SAMPLE_TOKEN)
+RESERVED = (LABEL_COLUMN, ANNOTATOR_COLUMN, "status", SAMPLE_TOKEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +196,7 @@ def _has_no_label(path: Path) -> bool:
     except (ValueError, OSError, csv.Error):
         # A file that cannot be read may contain answers, and is therefore not replaced.
         return False
-    return bool(header) and header[-1] == LABEL and all(len(row) > 1 and row[-1] == "" for row in rows)
+    return bool(header) and header[-1] == LABEL_COLUMN and all(len(row) > 1 and row[-1] == "" for row in rows)
 
 
 def token_column(sample: Sample) -> dict[str, str]:
@@ -211,7 +212,7 @@ def columns_to_fill(sample: Sample) -> tuple[str, ...]:
     models = sample.question.models
     if models and not set(models) & {sample.question.id, *sample.shown}:
         return models
-    return (LABEL,)
+    return (LABEL_COLUMN,)
 
 
 def write_table_to_label(sample: Sample, path: Path) -> int:
@@ -240,7 +241,7 @@ def _write_labels(sample: Sample, labels: Labels, path: Path) -> None:
     annotators = [] if labels.annotators is None else [labels.annotators]
     columns = zip(labels.ids, *annotators, labels.values, strict=True)
     rows = [[unit, *token.values(), *entries] for unit, *entries in columns]
-    header = [sample.question.id, *token, *([ANNOTATOR] if annotators else []), LABEL]
+    header = [sample.question.id, *token, *([ANNOTATOR_COLUMN] if annotators else []), LABEL_COLUMN]
     _write_csv([header, *rows], path)
 
 

@@ -21,7 +21,7 @@ from stratal.estimation.estimator_comparison import PROXY, REPORTED, WEIGHTED, c
 from stratal.estimation.outcome_means import unused_proxy_reason
 from stratal.evaluation.labelled_sample import LabelledSample, read_labelled_sample
 from stratal.evaluation.labelled_table import LabelledTable
-from stratal.evaluation.request import LABEL, MISSING, WRONG, EvaluationRequest
+from stratal.evaluation.request import MISSING, WRONG, EvaluationRequest
 from stratal.evaluation.requested_tables import compute_tables
 from stratal.labels.accepted_types import labels_with_sample_ids
 from stratal.labels.annotators import measure_agreement
@@ -655,7 +655,7 @@ def _evaluate(labelled_sample: LabelledSample) -> Evaluation:
     post_stratified = _post_stratified(labelled_sample, columns, result)
     if verdicts is not None and labelled_sample.table is not None:
         verdicts = tuple(_undecided(verdict, labelled_sample, result) for verdict in verdicts)
-    is_first_model = not columns and labelled_sample.column != (request.value or LABEL)
+    is_first_model = not columns and labelled_sample.column != request.value_or_default
     return Evaluation(
         request=request,
         sample=sample,
@@ -821,7 +821,7 @@ def _remarks(labelled_sample: LabelledSample, *, of_columns: bool) -> list[str]:
             f"looks were planned ({sample.looks}): this interval is valid only at the first look. At a later "
             "look, set look= (--look N)"
         )
-    if not of_columns and labelled_sample.models and labelled_sample.column != (request.value or LABEL):
+    if not of_columns and labelled_sample.models and labelled_sample.column != request.value_or_default:
         text = f"the estimate is for {labelled_sample.column!r}, the first of the models compared"
         remarks.append(Note(FIRST_MODEL, text))
     return remarks

@@ -26,11 +26,11 @@ from stratal.estimation.resolve import (
 )
 from stratal.evaluation.labelled_table import LabelledTable, read_labelled_table, sample_of_table
 from stratal.evaluation.margins import StatedMargins
-from stratal.evaluation.request import LABEL, EvaluationRequest
+from stratal.evaluation.request import EvaluationRequest
 from stratal.evaluation.sources import SOURCE_FORMS, SourceForm, form_of, require_present, table_and_request
 from stratal.labels.accepted_types import labels_with_sample_ids
 from stratal.labels.label_files import is_table, read_labels, read_labels_of_table, split_by_model
-from stratal.labels.labels import Labels
+from stratal.labels.labels import LABEL_COLUMN, Labels
 from stratal.protocols import JsonMapping
 from stratal.question.chosen_rows import UNKNOWN
 from stratal.randomness import id_texts
@@ -235,7 +235,7 @@ def _reader_of_files(sample: Sample, files: Sequence[Path], request: EvaluationR
 
 def _stated_column(name: str, request: EvaluationRequest) -> str | None:
     """Return the column to read, or None: the reader then recognises it, or raises an error for several."""
-    if name == LABEL and request.value is None:
+    if name == LABEL_COLUMN and request.value is None:
         return None
     return name
 
@@ -287,7 +287,7 @@ def _from_open_study(request: EvaluationRequest, study: Study) -> LabelledSample
     columns = {name: study.labels(name) for name in form.columns}
     first_column = next(iter(columns))
     requested_column = first_column
-    if request.value not in (None, LABEL):
+    if request.value not in (None, LABEL_COLUMN):
         requested_column = str(request.value)
     is_known = requested_column in columns  # an unknown column is reported when it is read
     column_name = requested_column if is_known else first_column
@@ -302,12 +302,12 @@ def _from_open_study(request: EvaluationRequest, study: Study) -> LabelledSample
     # These options use the labels of one question.
     is_for_one_question = request.estimand is not None or request.compare or request.model or request.metric
     study_questions: tuple[str, ...] = ()
-    if request.value in (None, LABEL) and len(form.questions) > 1 and not is_for_one_question:
+    if request.value in (None, LABEL_COLUMN) and len(form.questions) > 1 and not is_for_one_question:
         # Columns that record whether a conditional question was asked are not questions.
         study_questions = tuple(name for name in columns if not name.endswith(f"_{ASKED}"))
 
     def read_column(name: str) -> Labels:
-        if name != LABEL and name not in columns:
+        if name != LABEL_COLUMN and name not in columns:
             allowed = ", ".join(columns)
             problem = "the study has no such question"
             raise MissingColumnError(problem, column=name, given=repr(name), allowed=allowed)
@@ -476,7 +476,7 @@ def _read_outcomes(labelled_sample: LabelledSample, name: str) -> Labels:
                 "Name columns of the labels, or columns of the sample with the models' answers: compare= "
                 "(--compare A,B)."
             ) from None
-    labels = labelled_sample.read_column(labelled_sample.request.value or LABEL)
+    labels = labelled_sample.read_column(labelled_sample.request.value_or_default)
     sample = labelled_sample.sample
     answers = group_column(sample, name)
     classes = class_column(sample, labels, "labels", answers=answers)

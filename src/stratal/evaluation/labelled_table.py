@@ -16,7 +16,7 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.estimand import as_estimand
 from stratal.evaluation.margins import StatedMargins
-from stratal.evaluation.request import BRIER, LABEL, EvaluationRequest
+from stratal.evaluation.request import BRIER, EvaluationRequest
 from stratal.evaluation.softmax_answers import most_probable_class_as_stated, with_most_probable_class
 from stratal.labels.annotator_columns import columns_of_annotators, join_annotators, names_of_labels
 from stratal.labels.label_values import LabelMapping, comparison_key
@@ -856,7 +856,7 @@ def _one_row_for_each_unit(
         if name not in models:
             allowed = suggest_names(name, dict.fromkeys(models))
             raise InputError(f"{rows.table_name}: unknown model {name!r}", allowed=allowed)
-    labels = rows.values(request.value or LABEL)
+    labels = rows.values(request.value_or_default)
     repeats = numbers_of_repeats(ids, models)
     keys = ids
     # Runs of one unit are compared between models by their number.
@@ -868,7 +868,7 @@ def _one_row_for_each_unit(
     for key, model, label in zip(keys, models, labels, strict=True):
         if model in labels_by_model:
             labels_by_model[model][units[key]] = label
-    unit_columns = _columns_of_units(rows, keys, {request.model, request.value or LABEL, id_name}, needed)
+    unit_columns = _columns_of_units(rows, keys, {request.model, request.value_or_default, id_name}, needed)
     ambiguous_name = next((name for name in names if name in (*unit_columns, id_name)), None)
     if ambiguous_name is not None:
         what = f"{rows.table_name}: {ambiguous_name!r} is both a column and the name of a model"

@@ -11,6 +11,7 @@ from stratal.designs.sample import require_column_name
 from stratal.errors import InputError, check_choice
 from stratal.evaluation.margins import StatedMargins
 from stratal.labels.annotator_columns import join_column_names
+from stratal.labels.labels import LABEL_COLUMN
 from stratal.names import split_names
 from stratal.protocols import JsonDict, JsonMapping, Keywords
 from stratal.question.chosen_rows import RowSelection
@@ -20,9 +21,6 @@ from stratal.question.question import NOT_COMPARED
 from stratal.question.roles import DeclaredRoles
 from stratal.question.vocabulary import metric_name
 from stratal.tables.list_columns import ListRule
-
-# Default name of the column of labels.
-LABEL = "label"
 
 # What a failed answer counts as: the application of the model returned an error or nothing.
 MISSING = "missing"
@@ -215,10 +213,15 @@ class EvaluationRequest(DeclaredRoles):
     @property
     def label_column(self) -> str:
         """The column of the labels; that of the first model if the request only compares models."""
-        needs_labels = self.metric or self._compares_answers or self.value not in (None, LABEL)
+        needs_labels = self.metric or self._compares_answers or self.value not in (None, LABEL_COLUMN)
         if self.compare and self.model is None and not needs_labels:
             return self.compare[0]
-        return self.value or LABEL
+        return self.value_or_default
+
+    @property
+    def value_or_default(self) -> str:
+        """The stated column of labels, or the default."""
+        return self.value or LABEL_COLUMN
 
     @property
     def _compares_answers(self) -> bool:

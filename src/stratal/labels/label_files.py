@@ -53,6 +53,8 @@ from stratal.labels.annotator_columns import (
 from stratal.labels.label_values import class_text
 from stratal.labels.labels import (
     ADJUDICATED,
+    ANNOTATOR_COLUMN,
+    LABEL_COLUMN,
     SAMPLE_TOKEN,
     TO_LABEL_NAME,
     WORKBOOK_NAME,
@@ -83,10 +85,10 @@ from stratal.tables.files import (
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 
 # Names of the column of annotators, in order of preference.
-ANNOTATOR_NAMES = ("annotator", "annotator_id", "rater", "labeler", "labeller")
+ANNOTATOR_NAMES = (ANNOTATOR_COLUMN, "annotator_id", "rater", "labeler", "labeller")
 
 # Names of the column of labels, in order of preference.
-LABEL_COLUMN_NAMES = ("label", "verdict", "labels")
+LABEL_COLUMN_NAMES = (LABEL_COLUMN, "verdict", "labels")
 
 
 def is_table(labels: object, names: Iterable[str] = ()) -> bool:
@@ -100,7 +102,7 @@ def is_table(labels: object, names: Iterable[str] = ()) -> bool:
     if isinstance(labels, Mapping):
         columns = [column for column in labels.values() if isinstance(column, list | tuple | np.ndarray)]
         # A mapping of ids to lists, such as several answers of a unit, has other keys.
-        named_columns = {LABEL_COLUMN_NAMES[0], *ID_NAMES, *names} & set(labels)
+        named_columns = {LABEL_COLUMN, *ID_NAMES, *names} & set(labels)
         return len(columns) == len(labels) > 1 and bool(named_columns)
     return isinstance(labels, WithColumns | WithColumnNames)
 
@@ -140,7 +142,7 @@ def read_labels_if_table(labels: object, sample: DrawnUnits) -> Any:
     if len({name.casefold() for name in rows.columns} & set(LABEL_COLUMN_NAMES)) == 0:
         raise MissingColumnError(
             "the labels have no column 'label'",
-            column=LABEL_COLUMN_NAMES[0],
+            column=LABEL_COLUMN,
             given=", ".join(map(repr, rows.names)),
             action="Rename the column of the labels to 'label', or give only that column, indexed by id.",
         )
@@ -232,7 +234,7 @@ def _labels_of_columns(
 
 def _unique_label_column(table: SmallTable) -> str:
     """Return the name of the column of labels, refusing a table with several columns of this name."""
-    name = find_label_column(table) or LABEL_COLUMN_NAMES[0]
+    name = find_label_column(table) or LABEL_COLUMN
     key = name.strip().casefold()
     candidates = [column for column in table.columns if column.strip().casefold() == key]
     if len(candidates) > 1:
@@ -339,12 +341,8 @@ def find_label_column(table: SmallTable) -> str | None:
 # ---- tables as annotation tools
 
 
-# The empty column that annotators fill in.
-LABEL_COLUMN = "label"
-
-
 # Names of columns of a table of labels. A column that annotators see gets a suffix if it has such a name.
-_RESERVED_COLUMNS = (ITEM_ID, LABEL_COLUMN, "annotator", "status", NOTE, SAMPLE_TOKEN)
+_RESERVED_COLUMNS = (ITEM_ID, LABEL_COLUMN, ANNOTATOR_COLUMN, "status", NOTE, SAMPLE_TOKEN)
 
 
 def _column_names(tasks: Sequence[Task]) -> dict[str, str]:

@@ -60,6 +60,10 @@ class DrawnUnits(Protocol):
         """The id column, and what labels count as (`outcome`) if they do not declare it themselves."""
 
 
+# The column that annotators fill in, and the column of the annotator who gave each label.
+LABEL_COLUMN = "label"
+ANNOTATOR_COLUMN = "annotator"
+
 # Column with the token of the sample to which a row belongs, for ids that are row numbers.
 SAMPLE_TOKEN = "sample_token"
 
