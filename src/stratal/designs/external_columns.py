@@ -75,7 +75,9 @@ def stratum_sizes(sizes: object, stratum: str | None) -> dict[str, int] | None:
     if sizes is None:
         return None
     # A mapping of names to lists is a table; a mapping of names to numbers has the strata as keys.
-    if isinstance(sizes, Mapping) and not all(isinstance(v, list | np.ndarray) for v in sizes.values()):
+    if isinstance(sizes, Mapping) and not all(
+        isinstance(column, list | np.ndarray) for column in sizes.values()
+    ):
         sizes = {"stratum": list(sizes), "size": list(sizes.values())}
     columns = SmallTable.of(sizes, "sizes")
     size_column = columns.find(*SIZE_NAMES) or SIZE_NAMES[0]

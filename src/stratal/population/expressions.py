@@ -70,6 +70,11 @@ def _as_formula(value: Expression | float) -> Expression:
     return Constant(value=float(value))
 
 
+def columns_read(formulas: Iterable[Expression]) -> tuple[str, ...]:
+    """Return the names of the columns that formulas read, each once."""
+    return tuple(dict.fromkeys(name for formula in formulas for name in formula.columns))
+
+
 def sum_of(formulas: list[Expression]) -> Expression:
     """Return the sum of formulas; 0 for an empty list."""
     if formulas:
@@ -206,7 +211,7 @@ class _Composite(Expression, nested={"parts": Expression}):
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns that the parts read, each once."""
-        return tuple(dict.fromkeys(name for part in self.parts for name in part.columns))
+        return columns_read(self.parts)
 
 
 class Sum(_Composite, kind="sum"):
@@ -429,11 +434,6 @@ class Cells(Described, noun="division", registry={}, kind="cells", nested={"test
         if number < len(self.tests):
             return self.tests[number]
         return None
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns that the formulas read."""
-        return tuple(dict.fromkeys(name for test in self.tests for name in test.columns))
 
     def assign(self, columns: Mapping[str, AnyArray]) -> AnyArray:
         """Return each unit's cell as text (n,), from arrays (n,) by name."""

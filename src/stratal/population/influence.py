@@ -13,7 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, Record
-from stratal.population.expressions import ALL_UNITS, ArrayEvaluator, ByLevel, Cells, Expression, sum_of
+from stratal.population.expressions import (
+    ALL_UNITS,
+    ArrayEvaluator,
+    ByLevel,
+    Cells,
+    Expression,
+    columns_read,
+    sum_of,
+)
 from stratal.population.population import Population
 from stratal.population.rules import CELL, INFLUENCE, Everything, Rule, round_to_digits
 from stratal.proxy.proxy import Proxy
@@ -50,9 +58,9 @@ class Influence(Record):
 
     def moments(self, population: Population) -> tuple[FloatArray, FloatArray, AnyArray]:
         """Return E[u | x] (N,), E[u² | x] (N,) and the cells (N,) of all units."""
-        columns = (*self.mean.columns, *self.square.columns, *self.cells.columns)
+        columns = columns_read((self.mean, self.square, *self.cells.tests))
         batches = []
-        for batch in population.batches(tuple(dict.fromkeys(columns))):
+        for batch in population.batches(columns):
             size = len(next(iter(batch.values())))
             mean = np.broadcast_to(self.mean.evaluate(batch), (size,))
             square = np.maximum(np.broadcast_to(self.square.evaluate(batch), (size,)), mean**2)
@@ -80,8 +88,7 @@ def population_means(population: Population, formulas: list[Expression]) -> Floa
 
     They are rounded to nine digits, because engines add numbers in any order.
     """
-    columns = tuple(dict.fromkeys(name for formula in formulas for name in formula.columns))
-    if not columns:
+    if not columns_read(formulas):
         return np.array([float(formula.evaluate({})) for formula in formulas])
     return np.array([float(f"{value:.9g}") for value in population.means_of(formulas)])
 
@@ -102,16 +109,18 @@ def _stratum_sums(
     Without `level`, K is the number of strata. With L levels, each stratum is divided into L + 1 parts: its
     units of each level, and those of other levels.
     """
-    columns = dict.fromkeys(name for formula in formulas for name in formula.columns)
-    columns |= dict.fromkeys(rule.columns) | dict.fromkeys(() if level is None else level.columns)
-    parts_per_stratum = 1 if level is None else len(level.levels) + 1
+    columns = [*columns_read(formulas), *rule.columns]
+    parts_per_stratum = 1
+    if level is not None:
+        columns += level.columns
+        parts_per_stratum = len(level.levels) + 1
     n_parts = rule.n_strata * parts_per_stratum
     sums = np.zeros((n_parts, len(formulas)))
     counts = np.zeros(n_parts)
     # Stratum codes that are in memory; they have the order of the batches.
     stored_codes = population.codes(rule)
     start = 0
-    for batch in population.batches(tuple(columns)):
+    for batch in population.batches(tuple(dict.fromkeys(columns))):
         rows = slice(start, start + len(next(iter(batch.values()))))
         evaluator = ArrayEvaluator(batch, population.known_level_codes(columns, rows))
         start = rows.stop

@@ -26,7 +26,7 @@ from stratal.population.distribution import (
     build_distribution,
 )
 from stratal.population.drawn_units import Candidates, DrawnUnits
-from stratal.population.expressions import ArrayEvaluator, Expression
+from stratal.population.expressions import ArrayEvaluator, Expression, columns_read
 from stratal.population.proxy_info import ProxyInfo
 from stratal.population.rules import Rule
 from stratal.population.size_measure import SizeMeasure, SizeProfile
@@ -277,7 +277,7 @@ class Population(ABC):
 
     def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
         """Return the means (q,) of formulas over all units; at least one formula must use a column."""
-        columns = tuple(dict.fromkeys(name for formula in formulas for name in formula.columns))
+        columns = columns_read(formulas)
         sums = np.zeros(len(formulas))
         units = 0
         for batch in self.batches(columns):

@@ -17,6 +17,7 @@ from stratal.population.expressions import (
     Below,
     Cells,
     Expression,
+    columns_read,
     factors_of,
     levels_in,
     reads_only_levels,
@@ -399,7 +400,7 @@ class Derived(Rule, kind="derived"):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that the formulas read."""
-        return tuple(dict.fromkeys((*self.cells.columns, *self.influence.columns)))
+        return columns_read((*self.cells.tests, self.influence))
 
     @property
     def n_strata(self) -> int:
@@ -582,7 +583,7 @@ def _level_combinations(
     levels_and_other = [*levels, _OTHER_LEVEL_PREFIX + ", ".join(levels)]
     has_comparisons = any(isinstance(factor, Agree) for factor in factors)
     levels_by_column = {column: levels_and_other}
-    for name in dict.fromkeys(name for factor in factors for name in factor.columns):
+    for name in columns_read(factors):
         # If columns are compared with each other, every column may have the levels of `column`.
         if name == column or has_comparisons:
             candidates = levels_and_other

@@ -93,9 +93,9 @@ def units_of_source(source: Source, declared: Declaration) -> Units:
     Raises an `InputError` for a column whose type cannot be an id, a number or a category.
     """
     id_column = source.column(declared.id)
-    numbers = {name: f"x{i}" for i, name in enumerate(declared.number_columns)}
-    categories = {name: f"g{i}" for i, name in enumerate(declared.groups)}
-    shown = {name: f"s{i}" for i, name in enumerate(declared.shown)}
+    numbers = {name: f"x{number}" for number, name in enumerate(declared.number_columns)}
+    categories = {name: f"g{number}" for number, name in enumerate(declared.groups)}
+    shown = {name: f"s{number}" for number, name in enumerate(declared.shown)}
     label = f"{source.table_name}: column"
     columns = {"unit_id": id_text_of(id_column, f"{label} {declared.id!r}")}
     if id_column.type().is_integer():
