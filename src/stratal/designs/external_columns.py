@@ -75,10 +75,10 @@ def stratum_sizes(sizes: object, stratum: str | None) -> dict[str, int] | None:
     if sizes is None:
         return None
     # A mapping of names to lists is a table; a mapping of names to numbers has the strata as keys.
-    if isinstance(sizes, Mapping) and not all(
-        isinstance(column, list | np.ndarray) for column in sizes.values()
-    ):
-        sizes = {"stratum": list(sizes), "size": list(sizes.values())}
+    if isinstance(sizes, Mapping):
+        are_columns = all(isinstance(entry, list | np.ndarray) for entry in sizes.values())
+        if not are_columns:
+            sizes = {"stratum": list(sizes), "size": list(sizes.values())}
     columns = SmallTable.of(sizes, "sizes")
     size_column = columns.find(*SIZE_NAMES) or SIZE_NAMES[0]
     numbers = columns.numbers(size_column, positive=True, whole_numbers=True)
