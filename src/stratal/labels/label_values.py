@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from shlex import quote
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -52,6 +52,9 @@ _MIN_UNMATCHED_LABELS = 10
 _SIGNS = frozenset((-1.0, 0.0, 1.0))
 # A text such as 0,5 is not a number in Python. Its error message suggests a decimal point.
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
+
+# The number or the class that a label counts as; None for no answer.
+Meaning: TypeAlias = float | str | None
 
 
 def class_text(value: object) -> str:
@@ -166,10 +169,10 @@ class LabelMapping:
     notes : tuple of str
     """
 
-    meanings: Mapping[str, float | str | None] = field(default_factory=dict)
+    meanings: Mapping[str, Meaning] = field(default_factory=dict)
     bounds: tuple[float, float] | None = None
     positive: str | None = None
-    other_meanings: Mapping[str, float | str | None] = field(default_factory=dict)
+    other_meanings: Mapping[str, Meaning] = field(default_factory=dict)
     unused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -210,7 +213,7 @@ class LabelMapping:
 
     @classmethod
     def _of_positive(
-        cls, texts: Collection[str], positive: str, meanings: Mapping[str, float | str | None]
+        cls, texts: Collection[str], positive: str, meanings: Mapping[str, Meaning]
     ) -> LabelMapping:
         """Return the mapping in which one label counts as 1, and every other answer as 0."""
         positive_key = comparison_key(positive)
@@ -442,7 +445,7 @@ class LabelMapping:
         return (range_row, *other_rows)
 
 
-def _without_identity(text: str, meaning: float | str | None) -> float | str | None:
+def _without_identity(text: str, meaning: Meaning) -> Meaning:
     """Return the meaning of a label; a number that is mapped to itself has its text as the meaning."""
     if isinstance(meaning, float) and number_of_text(text) == meaning:
         return class_text(text)
@@ -451,8 +454,8 @@ def _without_identity(text: str, meaning: float | str | None) -> float | str | N
 
 def _require_complete_mapping(
     texts: Collection[str],
-    meanings: Mapping[str, float | str | None],
-    declared: Mapping[str, float | str | None],
+    meanings: Mapping[str, Meaning],
+    declared: Mapping[str, Meaning],
     mapping: Mapping[Any, object],
 ) -> None:
     """Refuse a mapping to numbers that leaves out a label.
@@ -484,7 +487,7 @@ def _answer_spellings(answers: Collection[str]) -> dict[str, str]:
     return spellings
 
 
-def _class_word(text: str, meaning: float | str | None) -> str | None:
+def _class_word(text: str, meaning: Meaning) -> str | None:
     """Return the class of a label: the label itself unless it is mapped to a class or to no answer."""
     if meaning is None:
         return None
@@ -501,9 +504,9 @@ def _row_order(row: LabelValue) -> tuple[bool, float, int, str]:
     return row.meaning is None, -number, -row.count, row.value
 
 
-def _normalize_mapping(mapping: Mapping[Any, object]) -> dict[str, float | str | None]:
+def _normalize_mapping(mapping: Mapping[Any, object]) -> dict[str, Meaning]:
     """Return a mapping by comparison key, refusing a label that it contains twice."""
-    meanings: dict[str, float | str | None] = {}
+    meanings: dict[str, Meaning] = {}
     for label, value in mapping.items():
         key = comparison_key(label)
         if key in meanings:
@@ -527,21 +530,21 @@ def _is_number(text: str) -> bool:
     return not math.isnan(number_of_text(text))
 
 
-def format_mapping(meanings: Mapping[str, float | str | None]) -> str:
+def format_mapping(meanings: Mapping[str, Meaning]) -> str:
     """Return a mapping of labels as the keyword and as the option that declare it."""
     keyword = ",".join(f"{text!r}:{_mapping_value(value)}" for text, value in meanings.items())
     option = ",".join(f"{text}={_option_value(value)}" for text, value in meanings.items())
     return f"mapping={{{keyword}}} (--map {quote(option)})"
 
 
-def _mapping_value(value: float | str | None) -> str:
+def _mapping_value(value: Meaning) -> str:
     """Return the value of a label as it is written in the keyword `mapping`."""
     if isinstance(value, float | int):
         return class_text(float(value))
     return repr(value)
 
 
-def _option_value(value: float | str | None) -> str:
+def _option_value(value: Meaning) -> str:
     """Return the value of a label as it is written in the option `--map`; empty for no answer."""
     if isinstance(value, float | int):
         return class_text(float(value))
