@@ -11,7 +11,7 @@ from stratal.arrays import AnyArray
 from stratal.designs.external_options import ExternalOptions
 from stratal.errors import InputError, LabelError
 from stratal.labels.annotator_columns import columns_of_annotators, labels_of_annotators
-from stratal.labels.labels import DrawnUnits, Labels
+from stratal.labels.labels import Labels, SampleLike
 from stratal.population.column_names import ROW_NUMBER_ID, id_columns
 from stratal.question.column_words import ID_NAMES
 from stratal.question.tags import NO_SETS, read_set
@@ -125,7 +125,7 @@ def labels_from(ids: AnyArray, columns: SmallTable, value: str, *, sets: bool = 
     return Labels(ids=tuple(id_texts(ids)), values=values, source=columns.table_name, notes=columns.notes)
 
 
-def labels_of(sample: DrawnUnits, table: object, value: str) -> Labels:
+def labels_of(sample: SampleLike, table: object, value: str) -> Labels:
     """Return the column `value` as labels, from the table from which an external sample was made."""
     columns = SmallTable.of(table, LABEL_TABLE, (value,))
     # The table may have rows that are not in the sample: units without a label.

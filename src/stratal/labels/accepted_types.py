@@ -11,13 +11,13 @@ import numpy as np
 
 from stratal.arrays import without_mask
 from stratal.errors import LabelError
-from stratal.labels.labels import DrawnUnits, Labels
+from stratal.labels.labels import Labels, SampleLike
 from stratal.labels.spreadsheet_ids import restore_spreadsheet_ids
 from stratal.protocols import WithColumns, WithIndex
 from stratal.randomness import id_texts
 
 
-def as_labels(labels: object, sample: DrawnUnits, array_name: str = "an array of labels") -> Labels:
+def as_labels(labels: object, sample: SampleLike, array_name: str = "an array of labels") -> Labels:
     """Convert labels of any accepted type to `Labels`.
 
     Parameters
@@ -77,7 +77,7 @@ def array_shape(values: Any) -> tuple[int, ...]:
 
 
 def labels_with_sample_ids(
-    sample: DrawnUnits,
+    sample: SampleLike,
     labels: object,
     array_name: str = "an array of labels",
     sample_ids: KeysView[str] | None = None,

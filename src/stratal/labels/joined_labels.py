@@ -33,7 +33,7 @@ from stratal.labels.label_values import (
     refuse_no_answer_words,
     unused_mapping_notes,
 )
-from stratal.labels.labels import DrawnUnits, Labels, count_undeclared
+from stratal.labels.labels import Labels, SampleLike, count_undeclared
 from stratal.labels.row_checks import refuse_changed_columns, refuse_other_rows
 from stratal.names import option_of
 from stratal.question.vocabulary import MAPPING_HELP, is_known_word, success_word
@@ -196,7 +196,7 @@ class JoinedLabels(Record):
 
 
 def join_labels(
-    sample: DrawnUnits, labels: object, array_name: str = "an array of labels", *, may_be_sets: bool = True
+    sample: SampleLike, labels: object, array_name: str = "an array of labels", *, may_be_sets: bool = True
 ) -> JoinedLabels:
     """Join labels, or another column of values by id, to a sample, with the mapping of their values.
 
@@ -241,7 +241,7 @@ def join_labels(
     return replace(joined, source=unit_labels.source, codes_checked=unit_labels.codes_checked)
 
 
-def _matched_units(sample: DrawnUnits, unit_labels: Labels, position: Mapping[str, int]) -> IntArray:
+def _matched_units(sample: SampleLike, unit_labels: Labels, position: Mapping[str, int]) -> IntArray:
     """Return the drawn unit of each label (m,); unknown ids and a second label of a unit are refused."""
     unknown_rows = [row for row, text in enumerate(unit_labels.ids) if text not in position]
     if unknown_rows:
@@ -273,7 +273,7 @@ def _matched_units(sample: DrawnUnits, unit_labels: Labels, position: Mapping[st
 
 
 def _join_answers(
-    sample: DrawnUnits,
+    sample: SampleLike,
     units: IntArray,
     values: AnyArray,
     declared: LabelMapping,
@@ -305,7 +305,7 @@ def _join_answers(
     )
 
 
-def _notes_on_mapping(sample: DrawnUnits, declared: LabelMapping) -> tuple[str, ...]:
+def _notes_on_mapping(sample: SampleLike, declared: LabelMapping) -> tuple[str, ...]:
     """Return the notes on a mapping, and on its values that neither labels nor columns of the sample have."""
     unused = declared.unused
     if unused:

@@ -58,8 +58,8 @@ from stratal.labels.labels import (
     SAMPLE_TOKEN,
     TO_LABEL_NAME,
     WORKBOOK_NAME,
-    DrawnUnits,
     Labels,
+    SampleLike,
 )
 from stratal.labels.workbooks import write_workbook
 from stratal.names import option_of
@@ -109,7 +109,7 @@ def is_table(labels: object, names: Iterable[str] = ()) -> bool:
 
 def read_labels_of_table(
     table: object,
-    sample: DrawnUnits,
+    sample: SampleLike,
     value: str | None = None,
     id_name: str | None = None,
     *,
@@ -132,7 +132,7 @@ def read_labels_of_table(
     return read_label_rows(rows, value, id_name or sample.question.id, sample.ids.tolist())[0]
 
 
-def read_labels_if_table(labels: object, sample: DrawnUnits) -> Any:
+def read_labels_if_table(labels: object, sample: SampleLike) -> Any:
     """Return the labels of a table in memory; other types of labels are returned unchanged."""
     # A mapping of columns has a column of ids; other mappings have ids as keys.
     has_ids = not isinstance(labels, Mapping) or bool({sample.question.id, *ID_NAMES} & set(labels))
@@ -150,7 +150,7 @@ def read_labels_if_table(labels: object, sample: DrawnUnits) -> Any:
 
 
 def read_outcomes_of_models(
-    table: object, sample: DrawnUnits, stored_columns: Iterable[str]
+    table: object, sample: SampleLike, stored_columns: Iterable[str]
 ) -> dict[str, Labels] | None:
     """Return the outcomes of several models from a table in memory with a column of ids; None for others.
 

@@ -36,7 +36,7 @@ from stratal.tables.files import unquote_cell
 from stratal.tables.small_table import is_missing
 
 
-class DrawnUnits(Protocol):
+class SampleLike(Protocol):
     """The drawn units that labels are joined to, in order, such as a `Sample`."""
 
     @property

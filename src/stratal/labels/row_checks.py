@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from stratal.arrays import IntArray, same_value
 from stratal.errors import LabelError
 from stratal.labels.label_values import LabelMapping, are_numeric_labels, class_text
-from stratal.labels.labels import SAMPLE_TOKEN, DrawnUnits, Labels
+from stratal.labels.labels import SAMPLE_TOKEN, Labels, SampleLike
 from stratal.question.tags import SEPARATORS, is_set, read_set
 from stratal.tables.small_table import is_missing
 
 
-def refuse_other_rows(sample: DrawnUnits, labels: Labels) -> None:
+def refuse_other_rows(sample: SampleLike, labels: Labels) -> None:
     """Refuse labels from a file with row numbers as ids, unless their tokens are that of the sample."""
     token = sample.question.sample_token
     if token is None or labels.tokens is None:
@@ -38,7 +38,7 @@ def refuse_other_rows(sample: DrawnUnits, labels: Labels) -> None:
         )
 
 
-def refuse_changed_columns(sample: DrawnUnits, labels: Labels, units: IntArray) -> None:
+def refuse_changed_columns(sample: SampleLike, labels: Labels, units: IntArray) -> None:
     """Refuse labels whose file and sample have different values in a common column.
 
     `units` (m,) are the positions of the labelled units in the sample. Blank entries, columns that annotators

@@ -89,27 +89,27 @@ _MIN_RATIO_TO_PRICES = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Distribution:
+class LabelDistribution:
     """Distinct labels (d,), ascending, and the number of each (d,)."""
 
     values: FloatArray
     counts: IntArray
 
     @classmethod
-    def of(cls, count_of: Mapping[float, int]) -> Distribution:
+    def of(cls, count_of: Mapping[float, int]) -> LabelDistribution:
         """Return the distinct labels of a mapping from label to count."""
         values = np.array(sorted(count_of), dtype=np.float64)
         counts = np.array([count_of[value] for value in values.tolist()], dtype=np.int64)
         return cls(values, counts)
 
-    def part(self, start: int, stop: int) -> Distribution:
+    def part(self, start: int, stop: int) -> LabelDistribution:
         """Return the distinct labels from one position up to another, which is not included."""
-        return Distribution(self.values[start:stop], self.counts[start:stop])
+        return LabelDistribution(self.values[start:stop], self.counts[start:stop])
 
     @property
-    def mirrored(self) -> Distribution:
+    def mirrored(self) -> LabelDistribution:
         """The labels with the other sign."""
-        return Distribution(-self.values[::-1], self.counts[::-1])
+        return LabelDistribution(-self.values[::-1], self.counts[::-1])
 
     @property
     def total(self) -> int:
@@ -201,7 +201,7 @@ def suspected_codes(count_of: Mapping[float, int], *, has_losses: bool = True) -
     has_losses : bool
         Whether -1 may be a loss if the other labels are ties (0) and wins (1).
     """
-    labels = Distribution.of(count_of)
+    labels = LabelDistribution.of(count_of)
     size = len(labels.values)
     code_mask = np.array([is_code(value) for value in labels.values.tolist()])
     if np.all(code_mask):
@@ -228,7 +228,7 @@ def suspected_codes(count_of: Mapping[float, int], *, has_losses: bool = True) -
     return [*labels.values[:low_end].tolist(), *labels.values[high_start:].tolist()]
 
 
-def _suspected_without_others(codes: Distribution) -> list[float]:
+def _suspected_without_others(codes: LabelDistribution) -> list[float]:
     """Return the suspected codes if all labels have the digits of codes, as the percentages 98 and 99."""
     is_one_code = len(codes.values) == 1 and codes.lowest > 10 and codes.total >= _MIN_REPEATS
     if codes.lowest < 0 or is_one_code:
@@ -236,7 +236,7 @@ def _suspected_without_others(codes: Distribution) -> list[float]:
     return []
 
 
-def _scale_size_below_zero(codes: Distribution, rest: Distribution, *, has_losses: bool) -> int:
+def _scale_size_below_zero(codes: LabelDistribution, rest: LabelDistribution, *, has_losses: bool) -> int:
     """Return the number of codes next to zero that are labels of a scale: 0, 1 (-1), or 2 (-1 and -2).
 
     -1 is a loss if the others are ties and wins (0 and 1), or only wins (1). -2 and -1 are the lower half of
@@ -261,7 +261,7 @@ def _scale_size_below_zero(codes: Distribution, rest: Distribution, *, has_losse
     return 0
 
 
-def _is_suspected_below(codes: Distribution, rest: Distribution) -> bool:
+def _is_suspected_below(codes: LabelDistribution, rest: LabelDistribution) -> bool:
     """Return whether the lowest labels, which have the digits of codes, are suspected to be codes."""
     if codes.highest < 0 <= rest.lowest:
         return _is_suspected_below_zero(codes, rest)
@@ -271,7 +271,7 @@ def _is_suspected_below(codes: Distribution, rest: Distribution) -> bool:
     return _is_separate(codes.mirrored, rest.mirrored)
 
 
-def _is_suspected_below_zero(codes: Distribution, rest: Distribution) -> bool:
+def _is_suspected_below_zero(codes: LabelDistribution, rest: LabelDistribution) -> bool:
     """Return whether negative labels below a rest without negative labels are suspected to be codes."""
     if rest.total < 2:
         return False
@@ -289,17 +289,17 @@ def _is_suspected_below_zero(codes: Distribution, rest: Distribution) -> bool:
     return gap >= min(rest.range, _MIN_INNER_GAPS * lower_half.largest_gap)
 
 
-def _is_separate(codes: Distribution, rest: Distribution) -> bool:
+def _is_separate(codes: LabelDistribution, rest: LabelDistribution) -> bool:
     """Return whether codes above the rest are separate from it: repeated or far."""
     return _are_repeated(codes, rest) or _are_far(codes, rest)
 
 
-def _is_price(code: float, rest: Distribution) -> bool:
+def _is_price(code: float, rest: LabelDistribution) -> bool:
     """Return whether a code above the rest is a price that ends in 9, as many of the rest do."""
     return rest.are_prices and code < _MIN_RATIO_TO_PRICES * rest.highest
 
 
-def _are_repeated(codes: Distribution, rest: Distribution) -> bool:
+def _are_repeated(codes: LabelDistribution, rest: LabelDistribution) -> bool:
     """Return whether codes above the rest are repeated, with a gap that is large and improbable."""
     count = codes.total if rest.are_ratings else int(codes.counts.max())
     if count < _MIN_REPEATS or codes.total > rest.total or _is_price(codes.lowest, rest):
@@ -316,7 +316,7 @@ def _are_repeated(codes: Distribution, rest: Distribution) -> bool:
     return is_improbable and gap >= min_gaps * rest.largest_gap
 
 
-def _are_far(codes: Distribution, rest: Distribution) -> bool:
+def _are_far(codes: LabelDistribution, rest: LabelDistribution) -> bool:
     """Return whether codes of two digits or more are far above the rest, however rare they are."""
     if abs(codes.lowest) < 10 or _is_price(codes.lowest, rest):
         return False

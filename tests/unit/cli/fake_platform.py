@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from stratal.tables.platforms.platform import Answer, Unit
+from stratal.tables.platforms.platform import PlatformAnswer, Unit
 
 
 class ServerError(Exception):
@@ -54,11 +54,11 @@ class FakeProject:
 
     def read_answers(self, name, ids):
         answers = [
-            Answer(unit, "Pass" if n % 10 else "Fail", "ann", 1_700_000_000_000 + n, "=note")
+            PlatformAnswer(unit, "Pass" if n % 10 else "Fail", "ann", 1_700_000_000_000 + n, "=note")
             for n, unit in enumerate(self.queues[name]["ids"])
         ]
-        skipped = Answer(answers[0].id, None, "bob", 1_700_000_000_000)
-        return [skipped, *answers[1:], Answer("of another sample", "Pass", "ann", 0)]
+        skipped = PlatformAnswer(answers[0].id, None, "bob", 1_700_000_000_000)
+        return [skipped, *answers[1:], PlatformAnswer("of another sample", "Pass", "ann", 0)]
 
     def write_results(self, name, labels, figures):
         new = {unit: label for unit, label in labels.items() if self.labels.get(unit) != label}

@@ -18,7 +18,7 @@ from stratal.errors import InputError, optional_import
 from stratal.tables.platforms.platform import (
     PER_PAGE,
     QUEUE_PREFIX,
-    Answer,
+    PlatformAnswer,
     Unit,
     check_project,
     datetime_of,
@@ -100,7 +100,7 @@ class Project:
             queues.create_queue_item(queue.id, object_id=unit, object_type="TRACE")
         return len(missing)
 
-    def read_answers(self, name: str, ids: Sequence[str]) -> list[Answer]:
+    def read_answers(self, name: str, ids: Sequence[str]) -> list[PlatformAnswer]:
         """Return the last score of a person for each completed trace; a trace without a score is skipped."""
         queues = self.api.annotation_queues
         queue = _find_by_name(name, queues.list_queues)
@@ -197,9 +197,11 @@ def _find_by_name(name: str, function: Callable[..., Any]) -> Any:
     return next((entry for entry in _read_with_page_numbers(function) if entry.name == name), None)
 
 
-def _answer(item: Any, score: Any) -> Answer:
+def _answer(item: Any, score: Any) -> PlatformAnswer:
     """Return the answer to an item of a queue, given its score; None for a skipped item."""
     if score is None:
-        return Answer(item.object_id, None, "", milliseconds_of(item.updated_at))
+        return PlatformAnswer(item.object_id, None, "", milliseconds_of(item.updated_at))
     updated = milliseconds_of(score.updated_at)
-    return Answer(item.object_id, str(score.value), score.author_user_id or "", updated, score.comment or "")
+    return PlatformAnswer(
+        item.object_id, str(score.value), score.author_user_id or "", updated, score.comment or ""
+    )

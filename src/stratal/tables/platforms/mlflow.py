@@ -13,7 +13,7 @@ from typing import Any
 from stratal.errors import optional_import
 from stratal.tables.platforms.platform import (
     PER_PAGE,
-    Answer,
+    PlatformAnswer,
     Unit,
     check_project,
     split_pages,
@@ -75,7 +75,7 @@ class Experiment:
             review_queues.add_items_to_review_queue(queue.queue_id, item_ids=page)
         return len(missing)
 
-    def read_answers(self, name: str, ids: Sequence[str]) -> list[Answer]:
+    def read_answers(self, name: str, ids: Sequence[str]) -> list[PlatformAnswer]:
         """Return the last feedback of a person on each completed trace; declined traces are skipped."""
         queue = self._find_queue(name)
         if queue is None:
@@ -122,14 +122,14 @@ class Experiment:
                     return queue
         return None
 
-    def _answer(self, name: str, item: Any) -> Answer:
+    def _answer(self, name: str, item: Any) -> PlatformAnswer:
         """Return the answer to an item of a review queue."""
         feedback = self._last_feedback(item.item_id, name)
         if item.status == "declined" or feedback is None:
-            return Answer(item.item_id, None, item.completed_by or "", item.last_update_time_ms)
+            return PlatformAnswer(item.item_id, None, item.completed_by or "", item.last_update_time_ms)
         person = feedback.source.source_id or item.completed_by
         time = feedback.last_update_time_ms
-        return Answer(item.item_id, str(feedback.value), person, time, feedback.rationale or "")
+        return PlatformAnswer(item.item_id, str(feedback.value), person, time, feedback.rationale or "")
 
     def _last_feedback(self, trace_id: str, name: str) -> Any:
         """Return the last valid feedback with this name from a person; None if there is none."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from stratal.errors import optional_import
 from stratal.tables.platforms.platform import (
-    Answer,
+    PlatformAnswer,
     Unit,
     check_project,
     datetime_of,
@@ -76,14 +76,14 @@ class Project:
         self._annotate(name, dict.fromkeys(missing, TAG), CODE, explanation=explanation)
         return len(missing)
 
-    def read_answers(self, name: str, ids: Sequence[str]) -> list[Answer]:
+    def read_answers(self, name: str, ids: Sequence[str]) -> list[PlatformAnswer]:
         """Return the last annotation of a person on each span; without a label, the span is skipped."""
         answers = {}
         for entry in self._human_annotations(name, ids):
             note = (entry.get("result") or {}).get("explanation") or ""
             person = entry["user_id"] or entry["identifier"]
             time = parse_milliseconds(entry["updated_at"])
-            answers[entry["span_id"]] = Answer(entry["span_id"], _label(entry), person, time, note)
+            answers[entry["span_id"]] = PlatformAnswer(entry["span_id"], _label(entry), person, time, note)
         return list(answers.values())
 
     def write_results(self, name: str, labels: Mapping[str, Any], figures: Mapping[str, float]) -> int:

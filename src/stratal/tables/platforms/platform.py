@@ -84,7 +84,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PlatformAnswer:
     """The answer of a person on a platform.
 
     Parameters
@@ -125,7 +125,7 @@ class Platform(Protocol):
         """
         ...
 
-    def read_answers(self, name: str, ids: Sequence[str]) -> list[Answer]:
+    def read_answers(self, name: str, ids: Sequence[str]) -> list[PlatformAnswer]:
         """Return the answers to the question of a queue, whose units are `ids`."""
         ...
 
