@@ -90,7 +90,7 @@ class FunctionOfRates(Protocol):
 
     @property
     def sides(self) -> tuple[BoolArray, ...]:
-        """For each rate, whether it is the rate in each stratum (H,)."""
+        """For each rate, the strata (H,) whose units it is a rate of."""
 
     def value_and_slopes(self, rates: FloatArray, sizes: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the estimand (R,) and its slopes (d, R) at rates (d, R), in strata of these sizes (H,)."""

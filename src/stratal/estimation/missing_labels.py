@@ -58,7 +58,7 @@ class MissingPattern:
 
 
 def missing_pattern(
-    proxies: FloatArray, missing: BoolArray, block: IntArray, seed: int = 0, risk: float = FALSE_ALARM_RATE
+    proxies: FloatArray, missing: BoolArray, block: IntArray, seed: int = 0
 ) -> MissingPattern | None:
     """Return the proxy values for which labels are missing more often; None if it may be due to chance.
 
@@ -71,8 +71,6 @@ def missing_pattern(
         Units are exchanged only within blocks, whose shares of missing labels may differ.
     seed : int
         Seed of the random choices.
-    risk : float
-        Probability of a pattern if labels are missing at random.
     """
     n, k = proxies.shape
     if k == 0 or min(int(missing.sum()), int(n - missing.sum())) < _MIN_UNITS:
@@ -97,7 +95,7 @@ def missing_pattern(
     exceedances = 1.0 + _count_exceedances(centred, np.abs(observed), counts, block, choices, seed)
     p_values = np.where(standard_deviations > 0, exceedances / (choices + 1.0), 1.0)
     smallest = int(np.argmin(p_values))
-    if p_values[smallest] > risk / (2 * k):
+    if p_values[smallest] > FALSE_ALARM_RATE / (2 * k):
         return None
     is_positive = observed[smallest] > 0
     # The first k statistics are those of ranks, the others those of distances from the middle.

@@ -120,13 +120,16 @@ class Requirement:
         self.check(estimate.bounds)
         ends = ends or estimate.limits(confidence_level, method)
         verdict = self.verdict(ends)
+        more_labels = None
+        if verdict == UNDECIDED:
+            more_labels = estimate.labels_to_exclude(self.limit, ends)
         return {
             "required": str(self),
             "share": estimate.is_share,
             "estimate": json_value(estimate.value),
             "confidence_interval": ends,
             "verdict": verdict,
-            "more_labels": estimate.labels_to_exclude(self.limit, ends) if verdict == UNDECIDED else None,
+            "more_labels": more_labels,
         }
 
 

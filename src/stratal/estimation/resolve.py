@@ -57,10 +57,9 @@ def decode_classes(joined: JoinedLabels, answers: AnyArray, others: tuple[str, .
     vocabulary = [*answers.tolist(), *others]
     classes = joined.classes(vocabulary)
     if vocabulary and all(map(is_set, (*set(classes.tolist()), *set(vocabulary)))):
-        labels, answered = (
-            [tag for text in texts for tag in tags_of(text)] for texts in (classes, vocabulary)
-        )
-        refuse_incomparable_classes(labels, answered)
+        tags_of_labels = [tag for text in classes for tag in tags_of(text)]
+        tags_of_answers = [tag for text in vocabulary for tag in tags_of(text)]
+        refuse_incomparable_classes(tags_of_labels, tags_of_answers)
     elif vocabulary:
         refuse_incomparable_classes(classes.tolist(), vocabulary)
     return classes
@@ -141,7 +140,8 @@ def mismatches_by_model(
     else:
         known_values = set(labels.tolist())
     for name in answers:
-        known_values |= set() if name in mismatched else set(vocabulary[name].tolist())
+        if name not in mismatched:
+            known_values |= set(vocabulary[name].tolist())
     # The answers of accepted models are added to the known values until no further model is accepted.
     accepted = [""]
     while accepted:
@@ -162,11 +162,12 @@ _NO_TAGS = "[]"
 
 def _tags_among(texts: AnyArray) -> AnyArray:
     """Return the tags of all texts (v,) that are sets, and the other texts unchanged."""
-    tags = [
-        tag
-        for text in texts.tolist()
-        for tag in ((tags_of(text) or (_NO_TAGS,)) if is_set(text) else (text,))
-    ]
+    tags: list[str] = []
+    for text in texts.tolist():
+        if is_set(text):
+            tags += tags_of(text) or (_NO_TAGS,)
+        else:
+            tags.append(text)
     return np.array(tags, dtype=object)
 
 
@@ -324,12 +325,12 @@ def refuse_unlabelled_class(sample: Sample, joined: JoinedLabels) -> None:
     answers of the model.
     """
     scores = _declared_class_scores(sample)
-    if scores:
-        classes = _labelled_classes(sample, joined)
-    else:
-        classes = set()
-    for score in scores if classes else ():
-        score.refuse_unknown_class(classes, "the labels")
+    if not scores:
+        return
+    classes = _labelled_classes(sample, joined)
+    if classes:
+        for score in scores:
+            score.refuse_unknown_class(classes, "the labels")
 
 
 def _declared_class_scores(sample: Sample) -> list[Score]:
@@ -363,12 +364,11 @@ def with_corrected_scores(sample: Sample, predicts: Predictions | None, labels: 
         for score in _declared_class_scores(sample)
         if score.name in declared and declared[score.name].is_order
     ]
-    if scores:
-        classes = _labelled_classes(sample, join_labels(sample, labels))
-    else:
-        classes = set()
-    unknown = {score.name for score in scores if classes and score.of_class not in classes}
-    if not unknown:
+    if not scores:
+        return sample
+    classes = _labelled_classes(sample, join_labels(sample, labels))
+    unknown = {score.name for score in scores if score.of_class not in classes}
+    if not classes or not unknown:
         return sample
     question = sample.question
     corrected = tuple(

@@ -54,13 +54,14 @@ def cumulative_root(distribution: Distribution, n_strata: int, *, power: float) 
     return _bins_at_cuts(distribution, np.interp(targets, cumulative, edges))
 
 
-def kernel_density(distribution: Distribution, cells: int = DENSITY_CELLS) -> tuple[FloatArray, FloatArray]:
-    """Return cell edges (cells + 1,) and a Gaussian kernel estimate of the density in each cell (cells,).
+def kernel_density(distribution: Distribution) -> tuple[FloatArray, FloatArray]:
+    """Return the edges (C + 1,) of C cells, and a Gaussian kernel estimate of the density in each cell (C,).
 
     The bandwidth is that of Silverman, 0.9 min(s, IQR / 1.34) N^(−1/5), but at least half a cell. The
     estimate is reflected at both ends, because there are no units beyond, and computed by fast Fourier
     transform. A constant proxy has a single cell.
     """
+    cells = DENSITY_CELLS
     low = float(distribution.values[0])
     high = float(distribution.values[-1])
     width = (high - low) / cells

@@ -245,9 +245,9 @@ def smoothed_standard_deviations(
             kurtoses=kurtoses,
             weights=strata.weights,
         )
-    centre, distance, strengths = _log_odds(strata, counts, sums, bounds)
+    centre, distance, pseudo_labels = _log_odds(strata, counts, sums, bounds)
     cases = np.stack(np.broadcast_arrays(centre, distance, counts, sums), axis=-1)
-    binary_variances = _posterior_variances(cases.reshape(-1, *cases.shape[-2:]), strengths)
+    binary_variances = _posterior_variances(cases.reshape(-1, *cases.shape[-2:]), pseudo_labels)
     binary_variances = binary_variances.reshape(cases.shape[:-1])
     if squares is None:
         return np.asarray(width * np.sqrt(binary_variances))
@@ -316,8 +316,8 @@ def _checked_sums(
     return np.broadcast_to(n_labels, rescaled.shape), rescaled, rescaled_squares
 
 
-def _posterior_variances(cases: FloatArray, strengths: FloatArray) -> FloatArray:
-    """Return the posterior mean of r(1 − r) (R, H) of cases (R, H, 4), with the pseudo-labels `strengths`.
+def _posterior_variances(cases: FloatArray, pseudo_labels: FloatArray) -> FloatArray:
+    """Return the posterior mean of r(1 − r) (R, H) of cases (R, H, 4), for these numbers of pseudo-labels.
 
     A case has the centre and the distance of `_log_odds`, n_h, and the number of successes. The likelihood of
     a stratum depends only on its own labels, so that it is computed once for each distinct case.
@@ -330,11 +330,11 @@ def _posterior_variances(cases: FloatArray, strengths: FloatArray) -> FloatArray
         distinct_cases, case_of_row = np.unique(distinct_cases, axis=0, return_inverse=True)
     if len(distinct_cases) > _MAX_CASES_AT_ONCE and len(cases) > 1:
         halves = np.array_split(cases, 2)
-        return np.concatenate([_posterior_variances(half, strengths) for half in halves])
+        return np.concatenate([_posterior_variances(half, pseudo_labels) for half in halves])
     distinct_priors = distinct_cases[:, :2]
     if remove_duplicates:
         distinct_priors, prior_of_case = np.unique(distinct_priors, axis=0, return_inverse=True)
-    a, b, prior = _beta_priors(distinct_priors, strengths)
+    a, b, prior = _beta_priors(distinct_priors, pseudo_labels)
     prior_of_case = prior_of_case.ravel()
     posterior_a = a[prior_of_case] + distinct_cases[:, 3:]
     posterior_b = b[prior_of_case] + np.maximum(distinct_cases[:, 2:3] - distinct_cases[:, 3:], 0.0)
@@ -357,7 +357,7 @@ def _log_beta(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def _beta_priors(
-    centres_and_distances: FloatArray, strengths: FloatArray
+    centres_and_distances: FloatArray, pseudo_labels: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the beta priors a and b (L, G), and the log prior of the grid (G,).
 
@@ -370,9 +370,9 @@ def _beta_priors(
         _MIN_RATE,
         1.0 - _MIN_RATE,
     )
-    a = (strengths[:, None] * rate[:, None, :]).reshape(len(centres_and_distances), -1)
-    b = (strengths[:, None] * (1.0 - rate)[:, None, :]).reshape(len(centres_and_distances), -1)
-    return a, b, np.tile(-0.5 * offset**2, len(strengths))
+    a = (pseudo_labels[:, None] * rate[:, None, :]).reshape(len(centres_and_distances), -1)
+    b = (pseudo_labels[:, None] * (1.0 - rate)[:, None, :]).reshape(len(centres_and_distances), -1)
+    return a, b, np.tile(-0.5 * offset**2, len(pseudo_labels))
 
 
 def posterior_rates(
@@ -403,8 +403,8 @@ def posterior_rates(
         Mean outcomes on the 0–1 scale. Calls with equal arguments return equal numbers.
     """
     counts, sums, _ = _checked_sums(strata, counts, sums, None, bounds)
-    centre, distance, strengths = _log_odds(strata, counts, sums, bounds)
-    a, b, prior = _beta_priors(np.stack(np.broadcast_arrays(centre, distance), axis=-1), strengths)
+    centre, distance, pseudo_labels = _log_odds(strata, counts, sums, bounds)
+    a, b, prior = _beta_priors(np.stack(np.broadcast_arrays(centre, distance), axis=-1), pseudo_labels)
     posterior_a = a + sums[:, None]
     posterior_b = b + np.maximum(counts - sums, 0.0)[:, None]
     log_likelihoods = _log_beta(posterior_a, posterior_b) - _log_beta(a, b)
