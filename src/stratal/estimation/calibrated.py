@@ -360,7 +360,7 @@ def calibrated_proxy(
         weights=respondents.weighting.weights,
         stratum=respondents.stratum,
         folds=folds,
-        bounds=(-np.inf, np.inf) if bounds is None else bounds,
+        bounds=bounds or (-np.inf, np.inf),
         column=proxy_column,
     )
     fits, note = _fits_with_note(units, options.method, names)

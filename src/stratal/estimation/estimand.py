@@ -305,13 +305,10 @@ class Estimand(Described, noun="estimand", registry={}):
 
     def _named(self, *names: str) -> tuple[str, ...]:
         """Return the column names in these fields, if the estimand has them."""
-        values = field_values(self, [name for name in field_names(self) if name in names])
-        return tuple(
-            name
-            for value in values.values()
-            for name in (value if isinstance(value, tuple) else (value,))
-            if name
-        )
+        columns: list[str] = []
+        for value in field_values(self, [name for name in field_names(self) if name in names]).values():
+            columns += value if isinstance(value, tuple) else [value]
+        return tuple(filter(None, columns))
 
     @property
     def of_classes(self) -> bool:

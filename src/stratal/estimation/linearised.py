@@ -250,10 +250,11 @@ def kurtosis_df(variable: FloatArray, weights: FloatArray) -> float:
     same relative variance.
     """
     weights = weights / weights.sum()
-    squares, fourth = (float(weights @ variable**power) for power in (2, 4))
-    if not squares > 0 or not np.isfinite(fourth):
+    second = float(weights @ variable**2)
+    fourth = float(weights @ variable**4)
+    if not second > 0 or not np.isfinite(fourth):
         return float(len(variable))
-    return float(2.0 * len(variable) / max(fourth / squares**2 - 1.0, 2.0))
+    return float(2.0 * len(variable) / max(fourth / second**2 - 1.0, 2.0))
 
 
 # A standard error below this is a rounding error: the labels agree.

@@ -131,7 +131,7 @@ class Mean(Estimand, kind="mean"):
         return LabelledOutcomes(
             z=estimate.evidence.z,
             labelled=labelled,
-            bounds=(-np.inf, np.inf) if estimate.bounds is None else estimate.bounds,
+            bounds=estimate.bounds or (-np.inf, np.inf),
             binary=estimate.outcome == "binary",
         )
 

@@ -251,16 +251,20 @@ def unlike_cluster_notes(evidence: Evidence) -> tuple[str, ...]:
     # With fewer than two clusters, Student's t is not available for comparison.
     if evidence.census or not evidence.varies or evidence.weighting.draws < 2:
         return ()
-    default, student = (
-        np.ptp(find_interval(evidence, method).ends(_COMPARED_LEVEL, "two-sided")) for method in ("auto", "t")
-    )
-    two_errors = 4.0 * np.sqrt(evidence.variance)
-    if not default > _MIN_WIDENING * max(student, two_errors):
+    default_width = _interval_width(evidence, "auto")
+    width_of_two_errors = 4.0 * np.sqrt(evidence.variance)
+    if not default_width > _MIN_WIDENING * max(_interval_width(evidence, "t"), width_of_two_errors):
         return ()
     return (
         "the interval 'auto' allows for clusters unlike all that were drawn, and is therefore wider than ± 2 "
         "standard errors; 'survey' does not allow for them",
     )
+
+
+def _interval_width(evidence: Evidence, method: str) -> float:
+    """Return the width of the two-sided interval by a method, at the compared level."""
+    low, high = find_interval(evidence, method).ends(_COMPARED_LEVEL, "two-sided")
+    return high - low
 
 
 def _tail_text(ratio: float) -> str:
@@ -285,10 +289,8 @@ def _tail_ratio(evidence: Evidence, inputs: NoteInputs) -> float:
     usable = np.isfinite(labelled_covariances[:, 0, 0])
     ratios = [0.0]
     for k in range(inputs.proxies.shape[1]):
-        labelled_variance, population_variance = (
-            float(factors[usable] @ covariances[usable, k, k])
-            for covariances in (labelled_covariances, summary.unbiased_covariances)
-        )
+        labelled_variance = float(factors[usable] @ labelled_covariances[usable, k, k])
+        population_variance = float(factors[usable] @ summary.unbiased_covariances[usable, k, k])
         rounding_error = _ROUNDING_ERROR * float(np.max(np.abs(inputs.proxies[:, k])))
         if population_variance <= float(factors[usable].sum()) * rounding_error**2:
             continue
@@ -390,7 +392,8 @@ def _spread_note(strata: Strata, scenarios: Scenario, z: FloatArray, stratum: In
     labels = np.maximum(counts, 2)
     size = strata.n_strata
     centred = z - (np.bincount(stratum, z, minlength=size) / labels)[stratum]
-    second, fourth = (np.bincount(stratum, centred**power, minlength=size) / labels for power in (2, 4))
+    second = np.bincount(stratum, centred**2, minlength=size) / labels
+    fourth = np.bincount(stratum, centred**4, minlength=size) / labels
     # s_h² (H,), and the variance of each s_h² from its fourth moment.
     stratum_variances = second * labels / (labels - 1)
     squared_errors = np.maximum(fourth - second**2 * (labels - 3) / (labels - 1), 0.0) / labels

@@ -68,7 +68,9 @@ def shares_above(
     target : {"population", "superpopulation"}
     """
     is_labelled = weighting.counts > 0
-    values, lowest, highest = (np.round(column, _DECIMALS) for column in (values, lowest, highest))
+    values = np.round(values, _DECIMALS)
+    lowest = np.round(lowest, _DECIMALS)
+    highest = np.round(highest, _DECIMALS)
     edges = np.unique([*values, lowest[is_labelled].min(), highest[is_labelled].max()])
     terms: list[Term] = []
     coefficients = []
@@ -80,9 +82,8 @@ def shares_above(
         share_of_strata = 1.0
         if weighting.random_within_strata and target == "population" and np.any(is_unknown < is_labelled):
             terms.append(share_in_strata(indicator, is_unknown, weighting, target))
-            share_of_strata = float(
-                np.sum(weighting.sizes[is_unknown]) / np.sum(weighting.sizes[is_labelled])
-            )
+            n_unknown = np.sum(weighting.sizes[is_unknown])
+            share_of_strata = float(n_unknown / np.sum(weighting.sizes[is_labelled]))
         else:
             terms.append(share_estimate(indicator, weighting, target))
         coefficients.append((above - below) * share_of_strata)
@@ -113,9 +114,8 @@ def cell_correlation(cells: FloatArray, weighting: Weighting, target: str = "pop
     exclusive = cells[:, None] * np.eye(len(cells))[:, :, None]
     products = graded_share * cells[:, None] * cells[None] + (1.0 - graded_share) * exclusive
     means = _stratum_shares(cells, weighting)
-    squares = _stratum_shares(products.reshape(-1, cells.shape[1]), weighting).reshape(
-        *products.shape[:2], -1
-    )
+    shares_of_products = _stratum_shares(products.reshape(-1, cells.shape[1]), weighting)
+    squares = shares_of_products.reshape(*products.shape[:2], -1)
     covariances = squares - means[:, None] * means[None]
     return correlation_from(covariances @ _variance_factors(weighting, target))
 

@@ -108,10 +108,7 @@ class PreviousLabels:
         self.binary = mean.outcome == "binary"
         self.source = existing_labels.source
         self.notes: tuple[str, ...] = ()
-        if mean.bounds is None:
-            self.bounds = (-math.inf, math.inf)
-        else:
-            self.bounds = mean.bounds
+        self.bounds = mean.bounds or (-math.inf, math.inf)
         self.calibrate_by = calibrate_by
         self.has_other_units = labelled_units is not None
         self.fine_strata = None

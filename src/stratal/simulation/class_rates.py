@@ -115,7 +115,8 @@ class ClassRates:
         quantities = {"values": value, "variances": (slopes**2 * variances).sum(axis=0)}
         limits = [replicate_intervals(side) for side in sides]
         for method in self.settings.intervals:
-            low_rates, high_rates = (np.stack([ends[method][end] for ends in limits]) for end in (0, 1))
+            low_rates = np.stack([ends[method][0] for ends in limits])
+            high_rates = np.stack([ends[method][1] for ends in limits])
             low, high = self.rates.ends(values, low_rates, high_rates, sizes)
             quantities[f"{method} low"] = low
             quantities[f"{method} high"] = high

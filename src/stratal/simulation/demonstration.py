@@ -264,13 +264,20 @@ def read_benchmark(
             f"the outcome cannot be a column that predicts it: {outcome!r}", action="Name another column."
         )
     # The outcome is read as a column of its type. Numbers read as a proxy are checked against the bounds.
-    is_class = not is_mean and estimand.of_classes
-    is_feature = not is_mean and not estimand.of_classes
+    read_proxies = proxies
+    read_groups = groups
+    read_features = features
+    if is_mean:
+        read_proxies = (*proxies, outcome)
+    elif estimand.of_classes:
+        read_groups = (*groups, outcome)
+    else:
+        read_features = (*features, outcome)
     file_population = Population.read(
         file,
-        proxy=[*proxies, outcome] if is_mean else list(proxies) or None,
-        groups=(*groups, outcome) if is_class else groups,
-        features=(*features, outcome) if is_feature else features,
+        proxy=list(read_proxies) or None,
+        groups=read_groups,
+        features=read_features,
         predicted=predicted,
         bounds=bounds,
         missing=REFUSE,  # replicates are drawn from units whose proxy is known

@@ -193,14 +193,17 @@ def simulate(
         with_replacement=with_replacement,
     )
     check_settings(settings, size)
-    if not proxy and z is not None:
+    value = float("nan")
+    if z is None:
+        value = census_value(population, labels, requested)
+    elif not proxy:
         proxy = next(iter(requested.proxy_names), None)
     simulation = SimulationTask(
         population=population,
         estimand=requested,
         labels=labels,
         z=z,
-        value=census_value(population, labels, requested) if z is None else float("nan"),
+        value=value,
         proxy_name=proxy or None,
         designs=parsed_designs,
         settings=settings,

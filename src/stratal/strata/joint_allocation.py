@@ -649,37 +649,47 @@ def _minimise_integer_level(constraints: Constraints, max_cost: float, sizes: In
     The objective is the square root of the level: the ratio of expected to target standard error.
     """
     remaining, is_active = budget_limited_constraints(constraints, max_cost)
+    upper = remaining.upper.astype(np.int64)
     if is_active.any():
         optimum = minimise_level(remaining, max_cost)
+        bounds = AllocationBounds(sizes=sizes, lower=remaining.lower.astype(np.int64), upper=upper)
+        rounded_n_h, bound = _rounded_level(remaining, bounds, optimum.multipliers, max_cost)
+        n_h = _move_labels(remaining, rounded_n_h)
     else:
         optimum = Optimum(remaining.lower, np.zeros(0), 0.0)
+        n_h = remaining.lower
+        bound = 0.0
     all_multipliers = np.zeros(len(is_active))
     all_multipliers[is_active] = optimum.multipliers
-    bounds = AllocationBounds(
-        sizes=sizes, lower=remaining.lower.astype(np.int64), upper=remaining.upper.astype(np.int64)
-    )
-    n_h = remaining.lower
-    best_level = np.inf
-    multipliers = optimum.multipliers
-    bound = 0.0
-    for step in range(_N_ROUNDINGS if is_active.any() else 0):
-        importance = np.sqrt(multipliers @ remaining.coefficients)
-        trial_n_h = optimal_integers(importance, bounds, int(max_cost)).astype(np.float64)
-        levels = remaining.levels(trial_n_h)
-        max_level = float(levels.max())
-        if max_level < best_level:
-            n_h = trial_n_h
-            best_level = max_level
-        _, lagrangian = _lagrangian_integers(remaining, multipliers)
-        bound = max(bound, (lagrangian - max_cost) / (float(multipliers.sum()) or np.inf))
-        multipliers = _adjust_multipliers(multipliers, levels / (max_level or 1.0), step)
-    if is_active.any():
-        n_h = _move_labels(remaining, n_h)
     # The rest of the budget, if all constraints are at their minimum level before it is spent.
-    bounds_of_rest = AllocationBounds(sizes=sizes, lower=n_h.astype(np.int64), upper=bounds.upper)
+    bounds_of_rest = AllocationBounds(sizes=sizes, lower=n_h.astype(np.int64), upper=upper)
     total_importance = np.sqrt(remaining.coefficients.sum(axis=0))
     integer_n_h = optimal_integers(total_importance, bounds_of_rest, int(max_cost))
     level = float(constraints.levels(integer_n_h).max())
     bound = min(max(bound, float(constraints.levels(constraints.upper).max())), level)
     optimum = replace(optimum, multipliers=all_multipliers)
     return integer_n_h, float(np.sqrt(level)), float(np.sqrt(bound)), optimum
+
+
+def _rounded_level(
+    constraints: Constraints, bounds: AllocationBounds, multipliers: FloatArray, max_cost: float
+) -> tuple[FloatArray, float]:
+    """Return the best of several integer roundings with the sum `max_cost`, and a lower bound on the level.
+
+    `multipliers` (J,) are those of the real-valued optimum; each rounding adjusts them to the result before.
+    """
+    best_n_h = constraints.lower
+    best_level = np.inf
+    bound = 0.0
+    for step in range(_N_ROUNDINGS):
+        importance = np.sqrt(multipliers @ constraints.coefficients)
+        n_h = optimal_integers(importance, bounds, int(max_cost)).astype(np.float64)
+        levels = constraints.levels(n_h)
+        max_level = float(levels.max())
+        if max_level < best_level:
+            best_n_h = n_h
+            best_level = max_level
+        _, lagrangian = _lagrangian_integers(constraints, multipliers)
+        bound = max(bound, (lagrangian - max_cost) / (float(multipliers.sum()) or np.inf))
+        multipliers = _adjust_multipliers(multipliers, levels / (max_level or 1.0), step)
+    return best_n_h, bound

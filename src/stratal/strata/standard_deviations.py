@@ -237,10 +237,13 @@ def smoothed_standard_deviations(
     if not np.isfinite(width):
         if kurtoses is not None:
             kurtoses = one_per_stratum("kurtoses", kurtoses, strata.n_strata, max_axes=2)
+        relative_variances = plug_in_variances
+        if not plug_in_variances.any():
+            relative_variances = np.ones(strata.n_strata)
         return unbounded_deviations(
             counts,
             squared_deviations,
-            plug_in_variances if plug_in_variances.any() else np.ones(strata.n_strata),
+            relative_variances,
             means=strata.proxy_means if strata.has_proxy else None,
             kurtoses=kurtoses,
             weights=strata.weights,
@@ -252,9 +255,8 @@ def smoothed_standard_deviations(
     if squares is None:
         return np.asarray(width * np.sqrt(binary_variances))
     max_squared_deviations = np.maximum(sums - sums**2 / np.maximum(counts, 1.0), 0.0)
-    ratios = _variance_ratios(
-        squared_deviations, max_squared_deviations, _prior_variance_ratio(strata, bounds)
-    )
+    prior_ratio = _prior_variance_ratio(strata, bounds)
+    ratios = _variance_ratios(squared_deviations, max_squared_deviations, prior_ratio)
     return np.asarray(width * np.sqrt(binary_variances * ratios))
 
 
@@ -365,11 +367,8 @@ def _beta_priors(
     stratum with this centre and distance (L, 2).
     """
     offset, slope = (grid.ravel() for grid in np.meshgrid(PRIOR_OFFSETS, PRIOR_SLOPES, indexing="ij"))
-    rate = np.clip(
-        expit(centres_and_distances[:, :1] + offset + slope * centres_and_distances[:, 1:]),
-        _MIN_RATE,
-        1.0 - _MIN_RATE,
-    )
+    log_odds = centres_and_distances[:, :1] + offset + slope * centres_and_distances[:, 1:]
+    rate = np.clip(expit(log_odds), _MIN_RATE, 1.0 - _MIN_RATE)
     a = (pseudo_labels[:, None] * rate[:, None, :]).reshape(len(centres_and_distances), -1)
     b = (pseudo_labels[:, None] * (1.0 - rate)[:, None, :]).reshape(len(centres_and_distances), -1)
     return a, b, np.tile(-0.5 * offset**2, len(pseudo_labels))

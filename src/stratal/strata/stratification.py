@@ -173,7 +173,7 @@ def _checked_request(
         budget=budget,
         minimum=minimum,
         scaled=info is not None and info.scaled,
-        bounds=(-math.inf, math.inf) if bounds is None else bounds,
+        bounds=bounds or (-math.inf, math.inf),
     )
 
 
