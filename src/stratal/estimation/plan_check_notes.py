@@ -264,7 +264,7 @@ def unlike_cluster_notes(evidence: Evidence) -> tuple[str, ...]:
 def _interval_width(evidence: Evidence, method: str) -> float:
     """Return the width of the two-sided interval by a method, at the compared level."""
     low, high = find_interval(evidence, method).ends(_COMPARED_LEVEL, "two-sided")
-    return high - low
+    return float(high - low)
 
 
 def _tail_text(ratio: float) -> str:
