@@ -71,3 +71,31 @@ def test_every_interval_covers_what_it_claims(draws):
 
     for name, share in coverage(draws).items():
         assert share > 0.94 - 3.5 * error, f"{name} covers {share:.3f}"
+
+
+@pytest.mark.parametrize("draws", [60, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("counts", "metrics"), [((100, 100), ("specificity",)), ((150, 50), ("f1", "f2"))])
+def test_a_large_stratum_that_may_show_no_error(counts, metrics, draws):
+    """By effective trials alone, .64 (specificity), .86 (F1) and .82 (F2) of the intervals held."""
+    rng = np.random.default_rng(5)
+    stratum = (rng.random(4000) >= 0.1).astype(int)
+    true = (rng.random(4000) < np.array([0.5, 0.02])[stratum]).astype(int)
+    found = rng.random(4000) < np.array([0.95, 0.1])[stratum]
+    false_alarm = rng.random(4000) < np.array([0.1, 0.01])[stratum]
+    predicted = np.where(true == 1, found, false_alarm).astype(int)
+    sizes = np.bincount(stratum)
+    members = [np.flatnonzero(stratum == h) for h in (0, 1)]
+    weighting = StratifiedWeighting(stratum=stratum, sizes=sizes)
+    whole = Confusion(true=true, predicted=predicted, n_classes=2, weighting=weighting)
+    truth = {name: whole.metric(name, 1).value for name in metrics}
+    inside = dict.fromkeys(metrics, 0)
+    for _ in range(draws):
+        rows = np.concatenate([rng.choice(m, n, replace=False) for m, n in zip(members, counts, strict=True)])
+        weighting = StratifiedWeighting(stratum=stratum[rows], sizes=sizes)
+        sample = Confusion(true=true[rows], predicted=predicted[rows], n_classes=2, weighting=weighting)
+        for name in metrics:
+            low, high = sample.metric(name, 1).confidence_interval()
+            inside[name] += low <= truth[name] <= high
+
+    for name, count in inside.items():
+        assert count / draws > 0.94 - 3.5 * np.sqrt(0.94 * 0.06 / draws), f"{name} covers {count / draws:.3f}"
