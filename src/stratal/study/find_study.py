@@ -27,8 +27,8 @@ def folders_with_ids(
     """Return the studies and sample files whose ids include most values of a column, each with the column.
 
     If several columns match, it is the one with the most values. The search folders and their subfolders are
-    searched. `columns` has the distinct values of each column with at most `MAX_ROWS_PER_ITEM` rows per
-    value.
+    searched. `columns` has the distinct values of each column with fewer than `MAX_ROWS_PER_ITEM` rows per
+    value on average.
     """
     # By absolute path, because search folders may overlap.
     folders: dict[Path, Path] = {}

@@ -166,7 +166,7 @@ class SmallTable:
         return tuple(unit in failed_units for unit in self.columns["id"])
 
     def distinct_texts(self, max_rows_each: int) -> dict[str, set[str]]:
-        """Return the distinct texts of columns with at most `max_rows_each` rows for each text."""
+        """Return the distinct texts of columns with fewer than `max_rows_each` rows per text on average."""
         texts = {name: set(map(plain_text, entries)) - {None} for name, entries in self.columns.items()}
         columns = {name: {str(text) for text in distinct} for name, distinct in texts.items()}
         return {
