@@ -413,6 +413,11 @@ LARGEST_NUMBER = 1e100
 SMALLEST_NUMBER = 1e-100
 
 
+def sums_by_code(variables: FloatArray, codes: IntArray, count: int = 0) -> FloatArray:
+    """Return the sums (K, q) of variables (n, q) over the units of each code; K is at least `count`."""
+    return np.stack([np.bincount(codes, column, minlength=count) for column in variables.T], axis=1)
+
+
 def select_rows(columns: Mapping[str, AnyArray], rows: Any) -> dict[str, AnyArray]:
     """Return the rows of columns by name: a slice, a mask (n,) or positions (m,)."""
     return {name: column[rows] for name, column in columns.items()}

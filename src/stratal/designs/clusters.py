@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray, code_count
+from stratal.arrays import BoolArray, FloatArray, IntArray, code_count, sums_by_code
 from stratal.designs.group_clusters import bell_mccaffrey
 from stratal.designs.sample import Design, Sample
 from stratal.designs.weighting import ROUNDING_VARIANCE, Weighting
@@ -174,8 +174,7 @@ def between_cluster_covariance(
     # One of several clusters shows no difference between clusters.
     if m < 2:
         return np.full((q, q), np.nan)
-    columns = weighted_variables.T
-    totals = np.stack([np.bincount(cluster, column, minlength=m) for column in columns], axis=1)
+    totals = sums_by_code(weighted_variables, cluster, m)
     deviations = totals - totals.mean(axis=0)
     return np.asarray((1.0 - m / clusters) * m / (m - 1) * deviations.T @ deviations)
 

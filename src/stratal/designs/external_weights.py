@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray, code_count, finite_vector
+from stratal.arrays import BoolArray, FloatArray, IntArray, code_count, finite_vector, sums_by_code
 from stratal.designs.poisson import PoissonWeighting
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratified import StratifiedWeighting
@@ -110,12 +110,11 @@ class WithReplacementWeighting(Weighting):
         # only deviations from the means of strata contribute to the variance.
         if self.sizes_known:
             variables = self.unexplained(variables, self.design_weight)
-        columns = (variables * self.weights[:, None]).T
-        totals = np.stack([np.bincount(self.cluster, column, minlength=m) for column in columns], axis=1)
+        totals = sums_by_code(variables * self.weights[:, None], self.cluster, m)
         _, first_unit = np.unique(self.cluster, return_index=True)
         stratum = self.primary[first_unit]
         counts = np.bincount(stratum)
-        means = np.stack([np.bincount(stratum, column) for column in totals.T], axis=1) / counts[:, None]
+        means = sums_by_code(totals, stratum) / counts[:, None]
         has_one_cluster = counts < 2
         means[has_one_cluster] = totals.mean(axis=0)
         factors = np.where(has_one_cluster, 1.0, counts / np.maximum(counts - 1, 1))[stratum]
@@ -125,7 +124,7 @@ class WithReplacementWeighting(Weighting):
     def unexplained(self, variables: FloatArray, weights: FloatArray) -> FloatArray:
         """Return the deviations (n, q) of variables from the means of their strata with weights (n,)."""
         stratum_weights = np.bincount(self.primary, weights)
-        sums = np.stack([np.bincount(self.primary, weights * column) for column in variables.T], axis=1)
+        sums = sums_by_code(weights[:, None] * variables, self.primary)
         means = sums / np.where(stratum_weights > 0, stratum_weights, 1.0)[:, None]
         return np.asarray(variables - means[self.primary])
 

@@ -46,12 +46,9 @@ def stratum_sums(variables: FloatArray, stratum: IntArray, n_strata: int) -> Flo
 def stratum_means(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
     """Return the unweighted mean of each variable in each stratum (H, q); NaN for an empty stratum."""
     counts = stratum_counts(stratum, n_strata)
-    # The usual case, without a copy.
-    if variables.shape[1] == 1:
-        sums = np.bincount(stratum, variables[:, 0], minlength=n_strata)[:, None]
-    else:
-        columns = np.ascontiguousarray(variables.T)
-        sums = np.array([np.bincount(stratum, column, minlength=n_strata) for column in columns]).T
+    # A single column is not copied.
+    columns = np.ascontiguousarray(variables.T)
+    sums = np.array([np.bincount(stratum, column, minlength=n_strata) for column in columns]).T
     with np.errstate(invalid="ignore"):
         return np.asarray(sums / counts[:, None])
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray, Record, code_count
+from stratal.arrays import BoolArray, FloatArray, IntArray, Record, code_count, sums_by_code
 from stratal.designs.extending import other_population_error, require_same_population
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
@@ -478,8 +478,8 @@ def _summarise_fits(
         centres = centres if len(centres) else values[0]
         values = values - centres
         counts += np.bincount(codes, minlength=n_strata)
-        sums += _totals(values, codes, n_strata)
-        products[:, diagonal, diagonal] += _totals(values**2, codes, n_strata)
+        sums += sums_by_code(values, codes, n_strata)
+        products[:, diagonal, diagonal] += sums_by_code(values**2, codes, n_strata)
     if not np.array_equal(counts, sizes):
         counted = counts.tolist()[:5]
         expected = sizes.tolist()[:5]
@@ -487,8 +487,3 @@ def _summarise_fits(
             "", f"strata of {counted} units, but the strata of the sample have {expected}"
         )
     return StratumSummary.from_centred_sums(counts, sums, products, centres)
-
-
-def _totals(values: FloatArray, codes: IntArray, n_strata: int) -> FloatArray:
-    """Return the sums (H, k) of values (N, k) in each stratum."""
-    return np.stack([np.bincount(codes, column, minlength=n_strata) for column in values.T], axis=1)

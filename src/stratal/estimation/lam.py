@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record, sums_by_code
 from stratal.designs import Weighting
 from stratal.designs.stratum_moments import StratumMoments, stratum_moments
 from stratal.designs.weighting import ROUNDING_VARIANCE
@@ -586,7 +586,7 @@ def fit_general(
         rows = np.sqrt(weights)[:, None] * deviations
     else:
         totals = np.column_stack([deviations, np.ones(n)]) * design_weights[:, None]
-        rows = np.stack([np.bincount(weighting.unit_clusters, column) for column in totals.T], axis=1)
+        rows = sums_by_code(totals, weighting.unit_clusters)
         rows -= rows.mean(axis=0)
         sizes = rows[:, -1]
         rows = rows[:, :-1]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, mid_ranks
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, mid_ranks, sums_by_code
 from stratal.designs.clusters import ClusterSample
 from stratal.designs.margins import PostStratified
 from stratal.designs.sample import Sample
@@ -79,12 +79,11 @@ def missing_pattern(
     ranks = np.column_stack([mid_ranks(column) / n - 0.5 for column in proxies.T])
     scores = np.concatenate([ranks, np.abs(ranks)], axis=1)
     size = np.bincount(block).astype(np.float64)
-    totals = np.stack([np.bincount(block, column) for column in scores.T], axis=1)
-    means = totals / np.maximum(size, 1)[:, None]
+    means = sums_by_code(scores, block) / np.maximum(size, 1)[:, None]
     centred = scores - means[block]
     observed = missing @ centred
     counts = np.bincount(block, missing, minlength=len(size))
-    sums_of_squares = np.stack([np.bincount(block, column**2) for column in centred.T], axis=1)
+    sums_of_squares = sums_by_code(centred**2, block)
     share = counts * (size - counts) / np.maximum(size * (size - 1), 1)
     standard_deviations = np.sqrt(share @ sums_of_squares)
     standardised = np.abs(observed) / np.where(standard_deviations > 0, standard_deviations, np.inf)
@@ -308,7 +307,7 @@ def _cluster_means(
 ) -> tuple[FloatArray, BoolArray]:
     """Return the means (M, k) of values (N, k) in each of M clusters, and whether it was drawn (M,)."""
     _, codes, sizes = np.unique(clusters.astype(np.str_), return_inverse=True, return_counts=True)
-    means = np.stack([np.bincount(codes, column) / sizes for column in values.T], axis=1)
+    means = sums_by_code(values, codes) / sizes[:, None]
     return means, np.bincount(codes, labelled) > 0
 
 
