@@ -31,11 +31,7 @@ def stratified_fields(
         stratum_names = columns.texts(options.stratum)
     else:
         stratum_names = np.full(len(columns), SINGLE_STRATUM)
-    stated_sizes: Mapping[str, object] | None
-    if options.stratum is None and options.population_size is not None:
-        stated_sizes = {SINGLE_STRATUM: options.population_size}
-    else:
-        stated_sizes = stratum_sizes(options.sizes, options.stratum)
+    stated_sizes = _stated_sizes(options)
     moments_by_stratum: Mapping[str, tuple[float, float, int]] = {}
     if others is not None:
         moments_by_stratum = others.strata
@@ -74,6 +70,13 @@ def stratified_fields(
         "summary": summary,
         "design": design,
     }
+
+
+def _stated_sizes(options: ExternalOptions) -> Mapping[str, object] | None:
+    """Return the stated size of each stratum, or of the whole population; None without one."""
+    if options.stratum is None and options.population_size is not None:
+        return {SINGLE_STRATUM: options.population_size}
+    return stratum_sizes(options.sizes, options.stratum)
 
 
 def _summary_with_proxy(

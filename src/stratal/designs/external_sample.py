@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, as_matrix, select_rows
+from stratal.arrays import AnyArray, FloatArray, IntArray, as_matrix, select_rows
 from stratal.designs.external_columns import (
     LABEL_TABLE,
     columns_of_units,
@@ -204,17 +204,15 @@ def _fields_of_complete_table(
         # Rows without a label of a drawn cluster were drawn too: their labels are missing.
         drawn_clusters = np.unique(groups[options.cluster][rows])
         rows = np.flatnonzero(np.isin(groups[options.cluster], drawn_clusters))
+    drawn_groups = select_rows(groups, rows)
     rule: Rule = Everything()
     if options.stratum is not None:
         rule = Categories.of_levels(options.stratum, population.levels(options.stratum))
     # A single stratum needs a column for the number of rows.
-    codes = rule.assign({"": ids[rows], **select_rows(groups, rows)})
+    codes = rule.assign({"": rows, **drawn_groups})
     summary = population.summarise(rule)
     counts = np.bincount(codes, minlength=len(summary.sizes))
-    if np.any(counts == 0) and isinstance(rule, Categories):
-        level = rule.levels[int(np.argmin(counts))]
-        problem = f"{columns.table_name}: stratum {level!r} has no labelled unit"
-        raise InputError(problem, action="Merge this stratum with another one in the table.")
+    _require_labelled_strata(columns.table_name, rule, counts)
     level_sizes = {name: population.levels(name) for name in groups}
     totals = {name: sizes for name, sizes in level_sizes.items() if len(sizes) <= MAX_STORED_LEVELS}
     inclusion_probability = (counts / summary.sizes)[codes]
@@ -235,7 +233,7 @@ def _fields_of_complete_table(
         "summary": summary,
         "design": design,
         "seed": 0,
-        "groups": select_rows(groups, rows),
+        "groups": drawn_groups,
         "totals": totals,
         "population": population,
         "declared_random": True,
@@ -246,6 +244,14 @@ def _fields_of_complete_table(
         return fields, labels
     note = Note(RANDOM_ROWS, _selection_text(options, len(labelled), len(columns), len(drawn_clusters)))
     return fields, replace(labels, notes=(*labels.notes, note))
+
+
+def _require_labelled_strata(table_name: str, rule: Rule, counts: IntArray) -> None:
+    """Raise an error for a stratum of a rule without a labelled unit, from the labels per stratum (H,)."""
+    if np.any(counts == 0) and isinstance(rule, Categories):
+        level = rule.levels[int(np.argmin(counts))]
+        problem = f"{table_name}: stratum {level!r} has no labelled unit"
+        raise InputError(problem, action="Merge this stratum with another one in the table.")
 
 
 def _population_of_table(
