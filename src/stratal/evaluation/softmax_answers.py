@@ -15,7 +15,8 @@ from stratal.names import option_of
 from stratal.population.inspection import find_softmax_columns
 from stratal.population.softmax import CONFIDENCE, PREDICTED_CLASS, class_names
 from stratal.protocols import JsonDict
-from stratal.question.column_words import ANSWER_WORDS
+from stratal.question.column_kinds import class_key
+from stratal.question.column_words import ANSWER_WORDS, CLASS_NAMES
 from stratal.question.decoding import fold_text
 from stratal.question.facts import ColumnFacts
 from stratal.question.recognised_roles import Recognition
@@ -118,17 +119,21 @@ class SoftmaxColumns:
             rows, columns={**other_columns, **new_columns}, joined=joined, notes=(*rows.notes, note)
         )
 
-    def has_names(self, entries: Sequence[object], request: EvaluationRequest) -> bool:
+    def has_names(
+        self, entries: Sequence[object], request: EvaluationRequest, *, allows_truth_values: bool
+    ) -> bool:
         """Return whether entries are names of the classes, as written or as the request maps them.
 
-        Differences in case are ignored; the comparison of labels with answers reports them.
+        Differences in case are ignored; the comparison of labels with answers reports them. The truth values
+        True and False may be the classes 1 and 0.
         """
         meanings = {comparison_key(text): value for text, value in (request.mapping or {}).items()}
         # Whole numbers beside empty cells are floats in pandas: 1.0 is the class 1.
         texts = {class_text(entry).strip() for entry in entries if not is_missing(entry)}
         names = [meanings.get(comparison_key(text), text) for text in texts]
-        folded_names = {fold_text(class_text(name)) for name in names if name is not None}
-        return bool(folded_names) and folded_names <= set(map(fold_text, self.classes))
+        key = class_key if allows_truth_values else fold_text
+        keys = {key(class_text(name)) for name in names if name is not None}
+        return bool(keys) and keys <= set(map(key, self.classes))
 
     def _require_complete(self) -> None:
         """Refuse rows that lack a probability, in which the most probable class is unknown."""
@@ -227,11 +232,13 @@ def _column_of_labels(
         possible_labels = [recognition.value]
     names = []
     for column in recognition.columns.values():
-        may_be_classes = not column.is_number or len(softmax.classes) >= _MIN_NUMBER_CLASSES
+        is_named = column.folded_name in CLASS_NAMES
+        may_be_classes = is_named or not column.is_number or len(softmax.classes) >= _MIN_NUMBER_CLASSES
         if column.name in softmax.columns or not may_be_classes:
             continue
         is_constant = column.n_distinct < 2 and column.name != recognition.value
-        if not is_constant and softmax.has_names(softmax.rows.columns[column.name], request):
+        entries = softmax.rows.columns[column.name]
+        if not is_constant and softmax.has_names(entries, request, allows_truth_values=is_named):
             names.append(column.name)
     if recognition.value in names:
         return recognition.value

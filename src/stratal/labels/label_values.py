@@ -628,6 +628,7 @@ def refuse_incomparable_classes(labels: Sequence[str], answers: Sequence[str]) -
             "which are almost never equal",
             action="Use the labels 1 and 0, or the error itself, and leave out predicted= (--predicted).",
         )
+    _refuse_mixed_truth_values(distinct_answers)
     _refuse_shares_as_classes(distinct_labels, distinct_answers)
     _refuse_misspelt_classes(labels, distinct_answers)
     if not distinct_labels.isdisjoint(distinct_answers):
@@ -708,6 +709,17 @@ def _best_first(words: Collection[str]) -> list[str]:
     """Return two opposite words, the one that means success, 1 or 100% first if it is known."""
     best = success_word(words)
     return sorted(words, key=lambda word: (word != best, truth_number(word) != 1.0, word != "100%", word))
+
+
+def _refuse_mixed_truth_values(answers: set[str]) -> None:
+    """Refuse answers in which one class has two spellings, such as 1 and True."""
+    for truth, digit in TRUTH_VALUES.items():
+        if {truth, digit} <= answers:
+            raise LabelError(
+                f"the answers contain {truth!r} and {digit!r}, which are one class",
+                allowed="one spelling of each class",
+                action=f"Write {digit} for {truth} in the column of answers or verdicts.",
+            )
 
 
 def _refuse_shares_as_classes(labels: set[str], answers: set[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -22,7 +23,7 @@ from stratal.question.column_words import (
     WEIGHT_WORDS,
 )
 from stratal.question.content import is_content_text
-from stratal.question.decoding import TRUTH_VALUES, fold_text
+from stratal.question.decoding import TRUTH_VALUES, fold_text, truth_number
 from stratal.question.facts import MAX_CLASS_LENGTH, MAX_RATINGS, MAX_VERDICTS, ColumnFacts
 
 
@@ -166,13 +167,13 @@ def _share_classes(labels: ColumnFacts, other: ColumnFacts) -> bool:
     """
     if labels.values is None or other.values is None:
         return False
-    label_classes = set(map(_class_key, labels.values))
-    other_classes = set(map(_class_key, other.values))
+    label_classes = set(map(class_key, labels.values))
+    other_classes = set(map(class_key, other.values))
     codes = {value for value in label_classes - other_classes if is_missing_code(value)}
     return 2 * len(label_classes & other_classes) > len(label_classes - codes)
 
 
-def _class_key(text: str) -> str:
+def class_key(text: str) -> str:
     """Return the text by which classes are compared: 1 and True are one class."""
     return fold_text(TRUTH_VALUES.get(text, text))
 
@@ -188,7 +189,9 @@ def is_comparable(column: ColumnFacts, labels: ColumnFacts) -> bool:
     # Two or three percentages, such as 0% and 100%, are verdicts.
     is_score = column.is_number or (column.is_percentage and column.n_distinct > MAX_VERDICTS)
     if labels.verdicts is not None:
-        return column.verdicts is not None or is_score
+        # A judge may have verdicts that no label has, such as `maybe` next to pass and fail.
+        are_words = all(math.isnan(truth_number(text)) for text in column.values or ())
+        return column.verdicts is not None or is_score or (are_words and _share_classes(labels, column))
     if labels.is_number:
         return is_score
     return _share_classes(labels, column)

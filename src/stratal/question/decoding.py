@@ -52,7 +52,15 @@ def is_compared(question: Question, labels: Collection[str], answers: Collection
         return False
     if question.outcome.holds_sets:
         # Annotators write the correct set, or judge the model's set with 1 or 0.
-        return any(map(is_set, labels))
+        has_sets = any(map(is_set, labels))
+        tag = next((label for label in sorted(labels) if label in question.outcome.tags), None)
+        if not has_sets and tag is not None and not {*labels} <= RIGHT_OR_WRONG:
+            raise LabelError(
+                f"the label {tag!r} is a tag, but the model's answers are sets of tags",
+                allowed=question.outcome.label_format,
+                action="Write each label as a set of tags; or 1 and 0 if the whole set is right or wrong.",
+            )
+        return has_sets
     label_classes = {TRUTH_VALUES.get(label, label) for label in labels}
     answer_classes = {TRUTH_VALUES.get(answer, answer) for answer in answers}
     if label_classes.isdisjoint(answer_classes):

@@ -66,6 +66,8 @@ class ColumnFacts:
         Of text whose entries nearly all begin like numbers: an entry in the most frequent form of numbers
         (None without one), and the first entry in another form. `minimum` and `maximum` are those of the
         entries in the most frequent form.
+    missing_verdicts : frozenset of str
+        Distinct entries that mean that a judge has no verdict, such as `error`.
     """
 
     name: str
@@ -83,6 +85,7 @@ class ColumnFacts:
     is_score_of_log: bool = False
     is_percentage: bool = False
     differing_entries: tuple[str | None, str] | None = None
+    missing_verdicts: frozenset[str] = frozenset()
 
     @property
     def words(self) -> frozenset[str]:
@@ -144,9 +147,11 @@ class ColumnFacts:
     @property
     def verdicts(self) -> dict[str, float] | None:
         """The number of each verdict, such as pass and fail or 0 and 1; None for other columns."""
-        if self.values is None or not 0 < self.n_distinct <= MAX_VERDICTS or self.is_nested:
+        verdicts = (self.values or frozenset()) - self.missing_verdicts
+        n_verdicts = self.n_distinct - len(self.missing_verdicts)
+        if not verdicts or n_verdicts > MAX_VERDICTS or self.is_nested:
             return None
-        return verdict_numbers(self.values)
+        return verdict_numbers(verdicts)
 
     @property
     def are_truth_values(self) -> bool:

@@ -6,12 +6,12 @@ import datetime
 import heapq
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from stratal.arrays import number_of_text
 from stratal.protocols import JsonMapping
 from stratal.question.facts import MAX_CLASS_LENGTH, ColumnFacts
-from stratal.tables.no_answer import is_no_answer
+from stratal.tables.no_answer import is_no_answer, is_no_verdict
 from stratal.tables.number_format import MIN_NUMBER_SHARE, POINT, share_of_percentage
 from stratal.tables.small_table import SmallTable, formats_with_percentages, is_missing, plain_text
 
@@ -21,6 +21,8 @@ PERCENTAGE_KIND = "percentage"
 # Largest number of distinct values in the facts. A column with more has free text, measurements or very many
 # classes.
 _MAX_VALUES = 2_000
+# Largest number of distinct texts of a column of verdicts, with all texts for a verdict that is missing.
+_MAX_VERDICT_TEXTS = 50
 # Entries that are inspected for dates, nested values and their length.
 _MAX_INSPECTED = 200
 
@@ -125,7 +127,15 @@ def facts_of_column(name: str, entries: Sequence[object], is_score_of_log: bool 
         is_score_of_log=is_score_of_log,
         is_percentage=is_percentage,
         differing_entries=differing_entries,
+        missing_verdicts=_missing_verdicts(texts),
     )
+
+
+def _missing_verdicts(texts: Collection[str]) -> frozenset[str]:
+    """Return the texts that mean no verdict; none of a column with many texts, which are no verdicts."""
+    if len(texts) > _MAX_VERDICT_TEXTS:
+        return frozenset()
+    return frozenset(filter(is_no_verdict, texts))
 
 
 def _differing_entries(entries: Sequence[object], mark: str) -> tuple[str | None, str] | None:

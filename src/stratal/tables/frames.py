@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from stratal.arrays import text_of_value
 from stratal.errors import InputError, lone_surrogate_error
 from stratal.protocols import (
     ArrowStream,
@@ -67,8 +68,13 @@ def register_columns(connection: Foreign, columns: Mapping[str, Foreign], table_
     return Rows(table_name=table_name, connection=connection, from_clause=view_name, columns=internal_names)
 
 
-def frame_columns(table: object) -> tuple[list[str], Callable[[Sequence[str]], dict[str, Foreign]]]:
+def frame_columns(
+    table: object, *, mixed_as_text: bool = False
+) -> tuple[list[str], Callable[[Sequence[str]], dict[str, Foreign]]]:
     """Return the names of a dataframe's columns, and a function that reads some as Arrow columns by name.
+
+    With `mixed_as_text`, numbers and texts in one column of pandas are texts, as in a file; otherwise, they
+    raise an error.
 
     The function can be called only once for a stream. pandas is converted without the Arrow interface, whose
     conversion replaces NaN by null, turns any index into a column, and fails for duplicate names. An index
@@ -85,7 +91,8 @@ def frame_columns(table: object) -> tuple[list[str], Callable[[Sequence[str]], d
             names.append(index_name(index, names))
 
         def read_pandas(selected: Sequence[str]) -> dict[str, Foreign]:
-            return _pandas_columns(table, {name: names.index(name) for name in selected})
+            positions = {name: names.index(name) for name in selected}
+            return _pandas_columns(table, positions, mixed_as_text=mixed_as_text)
 
         return names, read_pandas
     reader = _arrow_reader(table)
@@ -172,7 +179,9 @@ def _arrow_columns(reader: Foreign, paths: Mapping[str, tuple[str, ...]]) -> dic
     }
 
 
-def _pandas_columns(frame: Foreign, positions: Mapping[str, int]) -> dict[str, Foreign]:
+def _pandas_columns(
+    frame: Foreign, positions: Mapping[str, int], *, mixed_as_text: bool
+) -> dict[str, Foreign]:
     """Return the columns at positions by name; the position after the last column is the index."""
     import pyarrow as pa
 
@@ -188,12 +197,28 @@ def _pandas_columns(frame: Foreign, positions: Mapping[str, int]) -> dict[str, F
         except UnicodeEncodeError as error:
             raise lone_surrogate_error(f"{DEFAULT_TABLE_NAME}: column {name!r}", error.object) from None
         except (pa.ArrowException, TypeError, OverflowError) as error:
+            texts = _texts_of_scalars(series) if mixed_as_text else None
+            if texts is not None:
+                columns[name] = pa.array(texts, pa.string())
+                continue
             raise InputError(
                 f"{DEFAULT_TABLE_NAME}: column {name!r} contains values of different types",
                 given=str(error),
                 allowed="one kind",
             ) from None
     return columns
+
+
+def _texts_of_scalars(series: Foreign) -> list[str | None] | None:
+    """Return the entries of a column of texts, numbers and truth values as texts; None for other entries."""
+    is_missing = series.isna().tolist()
+    entries = series.tolist()
+    texts: list[str | None] = []
+    for entry, is_empty in zip(entries, is_missing, strict=True):
+        if not is_empty and not isinstance(entry, str | int | float):
+            return None
+        texts.append(None if is_empty else text_of_value(entry))
+    return texts
 
 
 def _pandas_array(series: Foreign) -> Foreign:

@@ -300,9 +300,12 @@ def file_format(
             marks = file_marks
         mark = next(iter(marks), None)
         ambiguous_mark = column.ambiguous_mark()
-        if mark is None and ambiguous_mark is not None and may_group:
-            mark = column.probable_mark()
-            if mark is None:
+        if mark is None and ambiguous_mark is not None and have_one_format:
+            probable_mark = column.probable_mark()
+            # In other files, only whole numbers next to 2.500 show that points separate thousands.
+            if may_group or probable_mark != ambiguous_mark:
+                mark = probable_mark
+            if may_group and mark is None:
                 ambiguous[name] = str(column.first[f"one{ambiguous_mark}"])
         if mark is not None and _needs_conversion(column, mark):
             decimals[name] = mark

@@ -99,7 +99,7 @@ class SmallTable:
         if isinstance(table, Mapping):
             lists = {str(name): np.asarray(column, dtype=object).tolist() for name, column in table.items()}
         elif isinstance(table, ArrowStream | HuggingFaceDataset):
-            names, read_columns = frame_columns(table)
+            names, read_columns = frame_columns(table, mixed_as_text=True)
             repeated = _repeated_names(names)
             lists = {name: column.to_pylist() for name, column in read_columns(names).items()}
             lists |= {name: [None] * len(lists[name]) for name in repeated}

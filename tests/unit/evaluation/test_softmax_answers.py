@@ -202,3 +202,15 @@ def test_mapped_labels_and_percentages_are_classes_and_probabilities():
     columns["label"] = [{"dog": "Hund"}.get(label, label) for label in columns["label"]]
 
     assert stratal.evaluate(columns, mapping={"Hund": "dog"}).estimate.value == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("write", [int, bool, str])
+def test_true_classes_0_and_1_are_compared_by_their_name(write):
+    """The share of ones of `y_true` was reported, next to the probabilities of both classes."""
+    columns = table(np.arange(2))
+    columns["y_true"] = [write(label) for label in columns.pop("label")]
+
+    evaluation = stratal.evaluate(columns)
+
+    expected = np.mean((columns["p_1"] > 0.5) == np.array([int(label) for label in columns["y_true"]]))
+    assert evaluation.estimate.value == pytest.approx(expected)

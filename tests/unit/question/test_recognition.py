@@ -242,3 +242,27 @@ def test_true_classes_in_other_words_are_not_counted_as_numbers():
     mapping = {"yes": "1", "no": "0"}
     expected = np.mean(np.array(table["y_pred"]) == (np.array(table["y_true"]) == "yes"))
     assert stratal.evaluate(table, mapping=mapping).estimate.value == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("word", "is_missing"), [("error", True), ("NOT_PARSABLE", True), ("maybe", False)])
+def test_a_judge_with_other_verdicts_than_the_labels_is_compared_with_them(word, is_missing):
+    """Such a judge was not used, without a note."""
+    draws = np.random.default_rng(0)
+    human = draws.choice(["pass", "fail"], ROWS)
+    verdicts = np.where(draws.random(ROWS) < 0.7, human, draws.choice(["pass", "fail"], ROWS))
+    failed = draws.random(ROWS) < 0.1
+    judge = np.where(failed, word, verdicts)
+
+    rows = stratal.evaluate({"human": human.tolist(), "judge": judge.tolist()}).to_dict()["judge"]
+
+    agreement = next(row["estimate"] for row in rows if row["metric"] == "agreement")
+    compared = ~failed if is_missing else np.ones(ROWS, dtype=bool)
+    assert agreement == pytest.approx(np.mean((human == judge)[compared]))
+
+
+def test_one_class_in_two_spellings_is_refused():
+    """The labels 0 were compared with `0` alone, and not with `False`."""
+    table = {"y_true": [0, 1, 0, 1] * 30, "y_pred": ["0", "True", "False", "True"] * 30}
+
+    with pytest.raises(LabelError, match="'False' and '0', which are one class"):
+        stratal.evaluate(table)

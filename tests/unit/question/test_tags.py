@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from stratal.errors import InputError
+import stratal
+from stratal.errors import InputError, LabelError
 from stratal.question import Outcome
 from stratal.question.tags import how_to_write, is_set, read_set, read_sets, set_text, tags_of_sets
 
@@ -73,3 +74,14 @@ def test_an_outcome_stores_the_format_and_the_tags():
 def test_an_unknown_format_is_refused_with_the_known_ones():
     with pytest.raises(InputError, match=r"given: '/'; allowed: json, none, or the separator"):
         Outcome(tag_format="/")
+
+
+def test_a_tag_is_not_a_set_of_tags():
+    """The labels were called unknown words."""
+    population = stratal.Population.from_arrays(
+        ids=range(4), groups={"answer": [["cat"], ["dog", "cat"], [], ["dog"]]}, predicted="answer"
+    )
+    sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=1)
+
+    with pytest.raises(LabelError, match=r"the label 'cat' is a tag.*allowed: sets of tags such as"):
+        stratal.estimate(sample, dict.fromkeys(range(4), "cat"))

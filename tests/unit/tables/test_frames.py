@@ -220,3 +220,12 @@ def test_queries_and_records_are_refused_with_the_next_step() -> None:
         ):
             with pytest.raises(InputError, match=step):
                 read(table)
+
+
+def test_numbers_and_words_in_a_column_of_labels_are_read_as_from_a_file() -> None:
+    """A column of objects was refused in pandas, but not as lists or in a file."""
+    labels = [1, 0, "1", 1.0, None, "", True, 0] * 20
+    frame = pd.DataFrame({"id": range(160), "label": pd.Series(labels, dtype=object)})
+    columns = {"id": list(range(160)), "label": labels}
+
+    assert stratal.evaluate(frame).estimate.value == stratal.evaluate(columns).estimate.value

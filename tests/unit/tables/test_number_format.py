@@ -369,3 +369,13 @@ def test_probabilities_in_percent_are_a_softmax(tmp_path, suffix):
     confidences = [max(chance, 100 - chance) / 100 for chance in chances]
     assert population.distribution().mean == pytest.approx(sum(confidences) / len(confidences))
     assert any("'prob_cat', 'prob_dog' are written as percentages" in note for note in population.notes)
+
+
+@pytest.mark.parametrize("delimiter", ["\t", "|", ";"])
+def test_whole_numbers_next_to_three_decimals_with_zeros_show_thousands(tmp_path, delimiter):
+    """Spreadsheets also write tabs: 2.500 next to 900 was read as 2.5 there."""
+    entries = ["1.234", "900", "2.500", "1.100"]
+    path = tmp_path / "labels.csv"
+    path.write_text(f"id{delimiter}label\n" + "".join(f"u{k}{delimiter}{e}\n" for k, e in enumerate(entries)))
+
+    assert SmallTable.of(path, "labels").numbers("label").tolist() == [1234, 900, 2500, 1100]
