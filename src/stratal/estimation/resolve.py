@@ -220,14 +220,14 @@ def source_noun(sample: Sample) -> str:
 def answers_of(sample: Sample, predicted: bool | str) -> AnyArray:
     """Return the model's answer for each drawn unit (n,), as text."""
     name = predicted if isinstance(predicted, str) else sample.question.answer
-    what = f"{source_noun(sample)} does not contain the model's answers"
-    return group_column(sample, name, what, "predicted")
+    problem = f"{source_noun(sample)} does not contain the model's answers"
+    return group_column(sample, name, problem, "predicted")
 
 
 def class_column(
     sample: Sample,
     column: object,
-    what: str,
+    array_name: str,
     answers: AnyArray | None = None,
     *,
     may_be_sets: bool = True,
@@ -239,8 +239,8 @@ def class_column(
     sample : Sample
     column : None, str, array (n,), mapping of id to class, Series, or Labels
         None is the sample's column of the model's answers, a text one of its group columns.
-    what : str
-        Name of the column in an error.
+    array_name : str
+        Name of an array in error messages.
     answers : (n,), optional
         The answers that labels are compared with; see `decode_classes`.
     may_be_sets : bool
@@ -250,18 +250,18 @@ def class_column(
         return np.array(answers_of(sample, True), dtype=object)
     if isinstance(column, str):
         return np.array(group_column(sample, column), dtype=object)
-    joined = join_labels(sample, column, what, may_be_sets=may_be_sets)
+    joined = join_labels(sample, column, array_name, may_be_sets=may_be_sets)
     if answers is None:
         return joined.majority(joined.classes())
     return joined.majority(decode_classes(joined, answers, sample.question.outcome.classes))
 
 
 def group_column(
-    sample: Sample, name: str | None, what: str | None = None, option: str = "groups"
+    sample: Sample, name: str | None, problem: str | None = None, option: str = "groups"
 ) -> AnyArray:
     """Return a group column of the drawn units (n,).
 
-    `what` is the problem in the error if there is no such column, and `option` the option that adds it.
+    `problem` is that of the error if there is no such column, and `option` the option that adds it.
     """
     if name is None or name not in sample.groups:
         column = name or "COL"
@@ -270,7 +270,7 @@ def group_column(
         else:
             action = _redraw_action(sample, option, column)
         raise InputError(
-            what or f"{source_noun(sample)} has no group column {name!r}",
+            problem or f"{source_noun(sample)} has no group column {name!r}",
             allowed=suggest_names(name or "", sample.groups) or None,
             action=action,
         )
@@ -410,7 +410,7 @@ def with_answer_sets(sample: Sample, labels: object) -> Sample:
     return replace(sample, question=question)
 
 
-def number_column(sample: Sample, column: object, what: str) -> FloatArray:
+def number_column(sample: Sample, column: object, noun: str) -> FloatArray:
     """Return the number of each drawn unit (n,): the mean of the numbers of its annotators; NaN without one.
 
     Parameters
@@ -418,18 +418,18 @@ def number_column(sample: Sample, column: object, what: str) -> FloatArray:
     sample : Sample
     column : str, array (n,), mapping of id to number, Series, or Labels
         A text is the name of a proxy, or of another column of numbers that the sample stores.
-    what : str
-        Name of the column in an error.
+    noun : str
+        Name of the numbers in error messages, such as `score`.
     """
     if isinstance(column, str):
-        return _stored_numbers(sample, column, what)
-    joined = join_labels(sample, column, what, may_be_sets=False)
+        return _stored_numbers(sample, column, noun)
+    joined = join_labels(sample, column, noun, may_be_sets=False)
     numbers = np.full(sample.size, np.nan)
-    numbers[joined.labelled] = joined.unit_means(joined.numbers(what))
+    numbers[joined.labelled] = joined.unit_means(joined.numbers(noun))
     return numbers
 
 
-def _stored_numbers(sample: Sample, name: str, what: str) -> FloatArray:
+def _stored_numbers(sample: Sample, name: str, noun: str) -> FloatArray:
     """Return a stored column (n,) as numbers: a proxy, a group, or a column that annotators see."""
     if name in sample.proxy_names:
         return np.asarray(sample.proxies[:, sample.proxy_names.index(name)])
@@ -441,7 +441,7 @@ def _stored_numbers(sample: Sample, name: str, what: str) -> FloatArray:
         if sample.declared_random:
             action = "Name another column of the table."
         raise InputError(
-            f"{source_noun(sample)} has no column {name!r} for the {what}",
+            f"{source_noun(sample)} has no column {name!r} for the {noun}",
             allowed=suggest_names(name, names) or None,
             action=action,
         )
@@ -502,10 +502,13 @@ def check_label_codes(
     return refuse_missing_codes(labels, column, bounds=bounds, classes=classes, right_or_wrong=right_or_wrong)
 
 
-def no_labels_error(what: str = "") -> LabelError:
-    """Return the error that no unit has a label; `what` follows the noun, as in " of all outcomes"."""
+def no_labels_error(outcomes_text: str = "") -> LabelError:
+    """Return the error that no unit has a label, or a label of each of several outcomes, such as `z, w`."""
+    problem = "no unit is labelled yet"
+    if outcomes_text:
+        problem = f"no unit has a label of all {outcomes_text}"
     return LabelError(
-        f"no unit has a label{what}" if what else "no unit is labelled yet",
+        problem,
         allowed="at least one label",
         action="Fill in the label column, then estimate again.",
     )
@@ -523,7 +526,7 @@ def number_columns(sample: Sample, variables: Mapping[str, object]) -> tuple[Flo
     columns = np.column_stack([number_column(sample, column, name) for name, column in variables.items()])
     labelled = np.all(np.isfinite(columns), axis=1)
     if not np.any(labelled):
-        raise no_labels_error(" of all " + ", ".join(variables) if len(variables) > 1 else "")
+        raise no_labels_error(", ".join(variables) if len(variables) > 1 else "")
     return columns[labelled], labelled
 
 
