@@ -91,10 +91,9 @@ def domain_mean(
     reported_error = float(np.sqrt(max(variance + result.population_variance, 0.0)))
     interval: Interval
     if bounds is None:
-        corrected = result.variance
-        if variance > 0:
-            corrected = variance * correction + result.population_variance
-        error = float(np.sqrt(corrected)) if n > 1 else np.nan
+        error = np.nan
+        if n > 1:
+            error = _corrected_error(result, correction)
         interval = StudentInterval(value=value, standard_error=error, degrees_of_freedom=df)
     elif domain_weighting is not None:
         evidence = _evidence_of_random_sample(
@@ -127,6 +126,13 @@ def domain_mean(
         standard_error=reported_error,
         degrees_of_freedom=df,
     )
+
+
+def _corrected_error(result: Linearised, correction: float) -> float:
+    """Return the standard error with a factor on the design variance, which 0 does not need."""
+    if not result.design_variance > 0:
+        return float(np.sqrt(result.variance))
+    return float(np.sqrt(result.design_variance * correction + result.population_variance))
 
 
 def _mean_of_residuals(

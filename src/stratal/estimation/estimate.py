@@ -607,7 +607,7 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
     """
     # The correction for interim analyses is applied once, to the difference.
     planned_look = first.evidence.planned_look
-    pair = [first.at(None), second.at(None)]
+    terms = (first.at(None), second.at(None))
     signs = np.array([1.0, -1.0])
     weighting = first.evidence.weighting
     n = first.n + second.n
@@ -615,14 +615,14 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
     bounds = None
     if first.bounds is not None and second.bounds is not None:
         bounds = first.bounds[0] - second.bounds[1], first.bounds[1] - second.bounds[0]
-    if not all(np.isfinite(row.value) for row in pair):
+    if not all(np.isfinite(term.value) for term in terms):
         return replace(undefined_estimate(weighting, n, bounds, target=target), null=0.0)
-    variables = np.column_stack([row.evidence.residuals for row in pair])
+    variables = np.column_stack([term.evidence.residuals for term in terms])
     if covariance is None:
         joint = weighting.covariance(variables)
     else:
         joint = covariance
-    outcomes = np.column_stack([row.evidence.z for row in pair])
+    outcomes = np.column_stack([term.evidence.z for term in terms])
     superpopulation_covariance = np.zeros((2, 2))
     if target == "superpopulation":
         superpopulation_covariance = weighting.superpopulation_covariance(outcomes)
@@ -631,17 +631,17 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
         variable=variables @ signs,
         design_variance=float(signs @ joint @ signs),
         population_variance=float(signs @ superpopulation_covariance @ signs),
-        degrees_of_freedom=min(row.degrees_of_freedom for row in pair),
+        degrees_of_freedom=min(term.degrees_of_freedom for term in terms),
     )
     interval: Interval = SumInterval(
         value=result.value,
         bounds=bounds,
-        terms=tuple(pair),
+        terms=terms,
         coefficients=signs,
         correlation=correlation_from(joint + superpopulation_covariance),
     )
     # If both are linearised, the skewness of the difference itself is known.
-    if all(isinstance(row.evidence.interval, SkewedInterval) for row in pair):
+    if all(isinstance(term.evidence.interval, SkewedInterval) for term in terms):
         moments = np.array([[result.value], [result.variance], [result.degrees_of_freedom]])
         interval = skewed_interval(moments, result.variable[:, None], weighting).of(0)
     difference = linearised_estimate(

@@ -76,7 +76,11 @@ def plan_to_detect(
         different_share = 1.0
     else:
         different_share = round(1.0 - equal_answers, 12)
-    low, high = sorted((rate, rate - detect if rate > 0.5 else rate + detect))
+    other_rate = rate + detect
+    if rate > 0.5:
+        other_rate = rate - detect
+    low = min(rate, other_rate)
+    high = max(rate, other_rate)
     if low <= 0 or high >= 1 or detect > different_share:
         answers_text = ""
         if equal_answers is not None:

@@ -264,20 +264,18 @@ def read_benchmark(
             f"the outcome cannot be a column that predicts it: {outcome!r}", action="Name another column."
         )
     # The outcome is read as a column of its type. Numbers read as a proxy are checked against the bounds.
-    read_proxies = proxies
-    read_groups = groups
-    read_features = features
+    names_by_role = {"proxy": [*proxies], "groups": [*groups], "features": [*features]}
+    role = "features"
     if is_mean:
-        read_proxies = (*proxies, outcome)
+        role = "proxy"
     elif estimand.of_classes:
-        read_groups = (*groups, outcome)
-    else:
-        read_features = (*features, outcome)
+        role = "groups"
+    names_by_role[role].append(outcome)
     file_population = Population.read(
         file,
-        proxy=list(read_proxies) or None,
-        groups=read_groups,
-        features=read_features,
+        proxy=names_by_role["proxy"] or None,
+        groups=names_by_role["groups"],
+        features=names_by_role["features"],
         predicted=predicted,
         bounds=bounds,
         missing=REFUSE,  # replicates are drawn from units whose proxy is known

@@ -579,13 +579,7 @@ def allocate_several(
         lower=bounds.lower.astype(np.float64),
         upper=bounds.upper.astype(np.float64),
     )
-    estimand_names = tuple(names or (f"estimand {j}" for j in range(n_estimands)))
-    if len(estimand_names) != n_estimands or len(set(estimand_names)) < n_estimands:
-        raise InputError(
-            "names must contain a different name for each estimand",
-            given=", ".join(estimand_names),
-            allowed=f"{n_estimands}",
-        )
+    estimand_names = _distinct_names(names, n_estimands)
     if max_cost is None:
         solution = _minimise_integer_cost(constraints, estimand_names, target_errors)
     else:
@@ -606,6 +600,18 @@ def allocate_several(
         minimum=bounds.lower,
         maximum=bounds.upper,
     )
+
+
+def _distinct_names(names: Sequence[str] | None, n_estimands: int) -> tuple[str, ...]:
+    """Return a name for each estimand, by default its number; raise an error unless all are different."""
+    distinct_names = tuple(names or (f"estimand {j}" for j in range(n_estimands)))
+    if len(distinct_names) != n_estimands or len(set(distinct_names)) < n_estimands:
+        raise InputError(
+            "names must contain a different name for each estimand",
+            given=", ".join(distinct_names),
+            allowed=f"{n_estimands}",
+        )
+    return distinct_names
 
 
 def _minimise_integer_cost(
