@@ -71,17 +71,16 @@ def _fields_of_stated_sampling(
     columns: SmallTable, options: ExternalOptions
 ) -> tuple[dict[str, Any], Labels]:
     """Return the fields and the labels of a sample whose sizes, weights or other units are stated."""
-    n_rows = len(columns)
-    row_numbers = labelled_rows(columns, options)
-    columns, others = _labelled_and_others(columns, options)
+    all_rows = columns
+    columns, others = _labelled_and_others(all_rows, options)
     id_name = id_column(columns, options.id)
     if id_name is not None:
         ids = ids_of(columns, options.id)
-    elif len(columns) == n_rows:
-        ids = np.arange(n_rows)
+    elif len(columns) == len(all_rows):
+        ids = np.arange(len(all_rows))
     else:
         # Rows without a label were removed, and the others keep their numbers.
-        ids = np.array(row_numbers)
+        ids = np.array(labelled_rows(all_rows, options))
     if options.cluster is not None and options.proxies:
         raise InputError(
             "a proxy cannot be used for clusters if every row has a label, or if weights or sizes are stated",
@@ -93,19 +92,9 @@ def _fields_of_stated_sampling(
         design_fields = weighted_fields(columns, options, others)
     else:
         design_fields = stratified_fields(columns, options, others)
-    bounds = options.bounds
-    # (0, 1) is the default: bounds that the population has are used instead.
-    if others is not None and others.proxy is not None and bounds == (0.0, 1.0):
-        bounds = others.proxy.bounds
     answer = options.roles.answer
     sets = holds_sets(columns, answer, options.tags)
-    if options.first_proxy:
-        info = ProxyInfo(name=options.first_proxy, scaled=options.scaled, bounds=bounds)
-        proxy_info: tuple[ProxyInfo, ...] = (info,)
-        proxies = columns.numbers(options.first_proxy)[:, None]
-    else:
-        proxy_info = ()
-        proxies = np.zeros((len(ids), 0))
+    proxy_info, proxies = _proxy_of_labelled_rows(columns, options, others)
     question = _question_of_columns(options, id_name, scores=tuple(info.score(answer) for info in proxy_info))
     level_means = level_means_of(
         columns,
@@ -127,6 +116,20 @@ def _fields_of_stated_sampling(
     if others is not None:
         labels = replace(labels, notes=(*labels.notes, *others.notes))
     return fields, labels
+
+
+def _proxy_of_labelled_rows(
+    columns: SmallTable, options: ExternalOptions, others: OtherUnits | None
+) -> tuple[tuple[ProxyInfo, ...], FloatArray]:
+    """Return the description of the first proxy and its values (n, 1); without a proxy, () and (n, 0)."""
+    if not options.first_proxy:
+        return (), np.zeros((len(columns), 0))
+    bounds = options.bounds
+    # (0, 1) is the default: bounds that the population has are used instead.
+    if others is not None and others.proxy is not None and bounds == (0.0, 1.0):
+        bounds = others.proxy.bounds
+    info = ProxyInfo(name=options.first_proxy, scaled=options.scaled, bounds=bounds)
+    return (info,), columns.numbers(options.first_proxy)[:, None]
 
 
 def _group_columns(columns: SmallTable, options: ExternalOptions, *, sets: bool) -> dict[str, AnyArray]:

@@ -214,28 +214,32 @@ def _describe_log(log: Log) -> JsonDict:
 
 def _describe_percentages(columns: Sequence[JsonDict], read_rows: RowReader) -> None:
     """Describe columns of text in which every entry is a percentage as such, with the range of the shares."""
-    text_columns = {column["name"]: column for column in columns if column["kind"] == "text"}
-    names = list(text_columns)[:_MAX_QUERY_COLUMNS]
-    if not names:
+    described = {column["name"]: column for column in columns}
+    names, rows = _text_columns(columns, read_rows)
+    if rows is None:
         return
-    rows = read_rows(names)
-    types = rows.types()
-    names = [name for name in names if types[name] == "varchar"]
     for name, facts in percentage_columns(rows, names).items():
         if facts.has_only_percentages:
             minimum, maximum, mean = rows.query_row(*share_range_sql(rows.columns[name], facts))
-            shares = {"minimum": minimum, "maximum": maximum, "mean": mean}
-            text_columns[name] |= {"kind": PERCENTAGE_KIND, **shares}
+            statistics = {"minimum": minimum, "maximum": maximum, "mean": mean}
+            described[name] |= {"kind": PERCENTAGE_KIND, **statistics}
+
+
+def _text_columns(columns: Sequence[JsonMapping], read_rows: RowReader) -> tuple[list[str], Rows | None]:
+    """Return the names of the first columns of text, and rows with them; None if no column is text."""
+    names = [column["name"] for column in columns if column["kind"] == "text"][:_MAX_QUERY_COLUMNS]
+    if not names:
+        return [], None
+    rows = read_rows(names)
+    types = rows.types()
+    return [name for name in names if types[name] == "varchar"], rows
 
 
 def _number_format_notes(columns: Sequence[JsonMapping], read_rows: RowReader) -> list[Note]:
     """Return notes on columns of text that hold numbers, which cannot be read as such."""
-    names = [column["name"] for column in columns if column["kind"] == "text"][:_MAX_QUERY_COLUMNS]
-    if not names:
+    names, rows = _text_columns(columns, read_rows)
+    if rows is None:
         return []
-    rows = read_rows(names)
-    types = rows.types()
-    names = [name for name in names if types[name] == "varchar"]
     notes = []
     for name, entries in rows.head(names, HEAD_ROWS).items():
         facts = facts_of_column(name, entries)

@@ -144,17 +144,7 @@ def _parquet_table(connection: Any, file: Path | str, parts: Sequence[Path | str
     else:
         names = []
     names += relation.columns[len(names) :]
-    # If a name occurs several times, its first column is read: in reverse order, it is stored last.
-    column_types = dict(zip(reversed(names), reversed(relation.types), strict=True))
-    top_columns = dict(zip(reversed(names), map(quote_name, reversed(relation.columns)), strict=True))
-    fields = parquet.field_paths(
-        {name: column_types[name] for name in names},
-        lambda column_type: dict(column_type.children) if column_type.id == "struct" else {},
-    )
-    columns = {
-        name: "".join([top_columns[top], *(f"[{quote_text(field)}]" for field in inner_fields)])
-        for name, (top, *inner_fields) in fields.items()
-    }
+    columns = _column_expressions(relation, names)
 
     def read_columns(selection: ColumnSelection) -> Rows:
         selected_names = selection.existing_columns(columns)
@@ -167,8 +157,27 @@ def _parquet_table(connection: Any, file: Path | str, parts: Sequence[Path | str
             table_name=str(file), connection=connection, from_clause=from_clause, columns=selected_columns
         )
 
-    nested_names = list(columns)[len(column_types) :]
+    # Nested fields follow the columns.
+    nested_names = list(columns)[len(set(names)) :]
     return Table(table_name=str(file), names=(*names, *nested_names), read_columns=read_columns)
+
+
+def _column_expressions(relation: Any, names: Sequence[str]) -> dict[str, str]:
+    """Return the SQL expression of each column of a DuckDB relation by name, then those of nested fields.
+
+    `names` are the columns' names in the file, which differ from DuckDB's if a name occurs several times.
+    """
+    # If a name occurs several times, its first column is read: in reverse order, it is stored last.
+    column_types = dict(zip(reversed(names), reversed(relation.types), strict=True))
+    top_columns = dict(zip(reversed(names), map(quote_name, reversed(relation.columns)), strict=True))
+    fields = parquet.field_paths(
+        {name: column_types[name] for name in names},
+        lambda column_type: dict(column_type.children) if column_type.id == "struct" else {},
+    )
+    return {
+        name: "".join([top_columns[top], *(f"[{quote_text(field)}]" for field in inner_fields)])
+        for name, (top, *inner_fields) in fields.items()
+    }
 
 
 def _feather_table(connection: object, file: Path) -> Table:

@@ -163,19 +163,23 @@ def make_log(
         score_notes.append("no unit has a number as its score")
     # Units that are each alone in their cluster are not clustered.
     has_clusters = cluster is not None and len(set(columns[cluster])) < len(units)
-    base_names = {name: name.partition(VARIANT_SEPARATOR)[0] for name in columns}
-    shown_columns = [name for shown in _SHOWN_COLUMNS for name in columns if base_names[name] == shown]
     summary = _log_summary(tool, len(units), variants, list(failed), variant_of_score)
     return Log(
         tool=tool,
         columns=columns,
         proxies=tuple(proxies),
-        shown=tuple(shown_columns),
+        shown=_columns_to_show(columns),
         cluster=cluster if has_clusters else None,
         notes=(summary, *score_notes, *notes),
         failed={name: tuple(failed[variant]) for name, variant in variant_of_score.items()},
         missing=missing,
     )
+
+
+def _columns_to_show(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns that annotators see; those of several filters or models follow one another."""
+    base_names = {name: name.partition(VARIANT_SEPARATOR)[0] for name in names}
+    return tuple(name for shown in _SHOWN_COLUMNS for name, base in base_names.items() if base == shown)
 
 
 def _refuse_duplicate_answers(tool: str, rows: Sequence[LogRow]) -> None:
