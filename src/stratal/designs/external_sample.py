@@ -71,16 +71,17 @@ def _fields_of_stated_sampling(
     columns: SmallTable, options: ExternalOptions
 ) -> tuple[dict[str, Any], Labels]:
     """Return the fields and the labels of a sample whose sizes, weights or other units are stated."""
-    all_rows = columns
-    columns, others = _labelled_and_others(all_rows, options)
+    n_rows = len(columns)
+    row_numbers = labelled_rows(columns, options)
+    columns, others = _labelled_and_others(columns, options)
     id_name = id_column(columns, options.id)
     if id_name is not None:
         ids = ids_of(columns, options.id)
-    elif len(columns) == len(all_rows):
-        ids = np.arange(len(all_rows))
+    elif len(columns) == n_rows:
+        ids = np.arange(n_rows)
     else:
         # Rows without a label were removed, and the others keep their numbers.
-        ids = np.array(labelled_rows(all_rows, options))
+        ids = np.array(row_numbers)
     if options.cluster is not None and options.proxies:
         raise InputError(
             "a proxy cannot be used for clusters if every row has a label, or if weights or sizes are stated",
