@@ -44,7 +44,7 @@ class SuccessiveWeighting(Weighting):
         π of the labelled units in the round of their draw.
     round : int (n,)
         Index of this round, from 0.
-    shares : float (T,)
+    round_weights : float (T,)
         Weights of the rounds in the estimate, with sum 1.
     response_rates : float (T,)
         Weighted share of the drawn units of each round that have a label.
@@ -54,21 +54,23 @@ class SuccessiveWeighting(Weighting):
 
     inclusion_probability: FloatArray
     round: IntArray
-    shares: FloatArray
+    round_weights: FloatArray
     response_rates: FloatArray
     size: float
 
     @property
     def weights(self) -> FloatArray:
-        """The weight of each unit (n,): its round's share divided by π, plus the shares of later rounds."""
-        later_shares = np.append(np.cumsum(self.shares[::-1])[::-1][1:], 0.0)
-        unit_weights = self.shares[self.round] / self.inclusion_probability + later_shares[self.round]
+        """The weight of each unit (n,): that of its round divided by π, plus those of later rounds."""
+        sums_from_round = np.cumsum(self.round_weights[::-1])[::-1]
+        later_weights = np.append(sums_from_round[1:], 0.0)
+        own_round_weights = self.round_weights[self.round] / self.inclusion_probability
+        unit_weights = own_round_weights + later_weights[self.round]
         return np.asarray(unit_weights / self.response_rates[self.round] / self.size)
 
     def covariance(self, variables: FloatArray) -> FloatArray:
         """Return the sum of the covariances of the rounds, each with a fixed size."""
         covariance = np.zeros((variables.shape[1],) * 2)
-        for t, share in enumerate(self.shares):
+        for t, round_weight in enumerate(self.round_weights):
             in_round_mask = self.round == t
             response_rate = min(float(self.response_rates[t]), 1.0)
             probabilities = self.inclusion_probability[in_round_mask] * response_rate
@@ -77,7 +79,9 @@ class SuccessiveWeighting(Weighting):
             else:
                 # The formula of a fixed size requires at least two random units.
                 covariance_function = poisson
-            covariance += share**2 * covariance_function(variables[in_round_mask], probabilities, self.size)
+            covariance += round_weight**2 * covariance_function(
+                variables[in_round_mask], probabilities, self.size
+            )
         return covariance
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
@@ -85,7 +89,7 @@ class SuccessiveWeighting(Weighting):
         is_random = self.inclusion_probability < 1
         variances = (variable * self.weights) ** 2 * (1.0 - self.inclusion_probability)
         effective_units = float(satterthwaite(variances[is_random], np.ones(int(is_random.sum()))))
-        return max(effective_units - len(self.shares), 1.0)
+        return max(effective_units - len(self.round_weights), 1.0)
 
     @property
     def sampled_fractions(self) -> FloatArray:
@@ -182,13 +186,13 @@ class Successive(Design):
         n_rounds = len(self.budgets)
         drawn_weights = np.bincount(round_index, weights, minlength=n_rounds)
         labelled_weights = np.bincount(round_index[labelled], weights[labelled], minlength=n_rounds)
-        # A round without a label has no share in the estimate.
+        # A round without a label has no weight in the estimate.
         labelled_budgets = np.array(self.budgets) * (labelled_weights > 0)
         response_rates = np.where(labelled_weights > 0, labelled_weights / drawn_weights, 1.0)
         return SuccessiveWeighting(
             inclusion_probability=sample.inclusion_probability[labelled],
             round=round_index[labelled],
-            shares=labelled_budgets / max(labelled_budgets.sum(), 1),
+            round_weights=labelled_budgets / max(labelled_budgets.sum(), 1),
             response_rates=response_rates,
             size=sample.population_size,
         )

@@ -259,7 +259,8 @@ def _matched_units(sample: SampleLike, unit_labels: Labels, position: Mapping[st
     if unit_labels.annotators is not None:
         answer_keys = list(zip(unit_labels.ids, unit_labels.annotators, strict=True))
     if len(set(answer_keys)) < len(answer_keys):
-        row = next(row for row, entry in enumerate(answer_keys) if entry in answer_keys[:row])
+        first_rows = {key: row for row, key in reversed(list(enumerate(answer_keys)))}
+        row = next(row for row, key in enumerate(answer_keys) if first_rows[key] < row)
         by_annotator = ""
         if unit_labels.annotators and unit_labels.annotators[row]:
             by_annotator = f" by annotator {unit_labels.annotators[row]!r}"

@@ -29,7 +29,7 @@ def test_no_bias_over_all_draws_of_two_rounds_whose_second_depends_on_labels():
             weighting = SuccessiveWeighting(
                 inclusion_probability=np.array([first[i], q]),
                 round=np.array([0, 1]),
-                shares=np.array([0.25, 0.75]),
+                round_weights=np.array([0.25, 0.75]),
                 response_rates=np.ones(2),
                 size=float(size),
             )
