@@ -74,7 +74,7 @@ def test_a_round_without_answers_counts_for_nothing():
     sample = Successive(budgets=(10,), predicted=(NumberColumn(name="p"),)).draw(population, seed=3)
     sample = stratal.next_round(sample, np.ones(10), additional=10)
     weighting = sample.weighting(sample.round == 1)
-    assert weighting.shares.tolist() == [1.0, 0.0]
+    assert weighting.round_weights.tolist() == [1.0, 0.0]
     np.testing.assert_allclose(weighting.weights, 1.0 / (50 * sample.inclusion_probability[:10]))
 
 
