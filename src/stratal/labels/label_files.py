@@ -689,30 +689,36 @@ def read_labels(
     if not in_every_file and any(_has_labels_in(table, value) for table in tables):
         sources, columns = _with_default_columns(sources, paths, id_name, value)
     labels_of_files: list[Labels] = []
-    reviews: list[tuple[Labels, Labels]] = []
     file_labels: Labels | None
     for path, source, column in zip(paths, sources, columns, strict=True):
         if isinstance(source, ToolAnswers):
             file_labels = _labels_of_answers(Path(path), source)
         else:
             file_labels = _labels_of_file(source, id_name, column, order)
-        # Only the labels of a review have replaced ones.
-        if file_labels is not None and file_labels.replaced is not None:
-            reviews.append((file_labels, file_labels.replaced))
-        elif file_labels is not None:
+        # A review of the labels in another column has none of this one.
+        if file_labels is not None:
             labels_of_files.append(file_labels)
-    if not labels_of_files:
-        action = "Give the files with the first labels before the review."
-        raise InputError(
-            f"{paths[0]} is a review, but the labels that it reviews are not given", action=action
-        )
-    labels = labels_of_files[0] if len(labels_of_files) == 1 else _combine_files(labels_of_files)
-    for review, first_labels in reviews:
-        labels = _apply_review(labels, review, first_labels)
+    labels = _labels_after_reviews(labels_of_files, paths[0])
     # If ids are row numbers, `join_labels` refuses labels without the token of the sample. A file without a
     # column of tokens gets empty ones, so that it is refused, too. With None, no token is compared.
     tokens = None if same_rows else labels.tokens or ("",) * len(labels.ids)
     return replace(labels, positive=positive, mapping=mapping, tokens=tokens)
+
+
+def _labels_after_reviews(labels_of_files: Sequence[Labels], first_path: str | Path) -> Labels:
+    """Return the labels of all files, in which those of reviews replace the ones that they review."""
+    # Only the labels of a review have replaced ones.
+    first_labels = [labels for labels in labels_of_files if labels.replaced is None]
+    if not first_labels:
+        action = "Give the files with the first labels before the review."
+        raise InputError(
+            f"{first_path} is a review, but the labels that it reviews are not given", action=action
+        )
+    combined = first_labels[0] if len(first_labels) == 1 else _combine_files(first_labels)
+    for labels in labels_of_files:
+        if labels.replaced is not None:
+            combined = _apply_review(combined, labels, labels.replaced)
+    return combined
 
 
 def _open_label_file(path: Path, id_name: str | None, value: str | None) -> ToolAnswers | SmallTable:

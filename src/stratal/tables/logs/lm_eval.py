@@ -63,25 +63,23 @@ def _lm_eval_row(record: JsonMapping) -> LogRow:
     if not isinstance(doc, Mapping):
         doc = {"text": doc}
     target = record.get("target")
-    responses = record["filtered_resps"]
-    target = None if target is None else json_text(target)
+    if target is not None:
+        target = json_text(target)
     # An empty answer can be correct.
     failed = _all_blank(record["resps"]) and target != ""
     # The target of a multiple-choice task is the number of a choice.
     if target is not None and target.isdigit() and int(target) < len(choices):
         target = choices[int(target)].strip()
-    answer = responses
-    log_likelihoods = _log_likelihoods(responses)
+    answer = record["filtered_resps"]
+    log_likelihoods = _log_likelihoods(answer)
+    if len(log_likelihoods) > 1 and len(log_likelihoods) == len(choices):
+        largest = max(log_likelihoods)
+        answer = choices[log_likelihoods.index(largest)].strip()
+        # The share of the best choice in all probabilities. The largest exponent is 0: none overflows.
+        scores["confidence"] = 1 / math.fsum(math.exp(entry - largest) for entry in log_likelihoods)
     # Filters nest the answers in lists; the first one counts.
     while isinstance(answer, list):
         answer = answer[0] if answer else None
-    if len(log_likelihoods) > 1 and len(log_likelihoods) == len(choices):
-        best_choice = max(range(len(log_likelihoods)), key=log_likelihoods.__getitem__)
-        # The share of the best choice in all probabilities. The largest exponent is 0: none overflows.
-        answer = choices[best_choice].strip()
-        scores["confidence"] = 1 / math.fsum(
-            math.exp(entry - log_likelihoods[best_choice]) for entry in log_likelihoods
-        )
     unit_columns = {"doc_id": record["doc_id"], "input": prompt, "target": target}
     return LogRow(
         unit="-".join(digest[:_HASH_DIGITS] for digest in _unit_hashes(record, prompt)),
