@@ -281,8 +281,10 @@ class _FinitePopulationInterval(Interval):
             shares=np.ones(1),
             units=self.units,
         )
-        ends = stratified_clopper_pearson(rates, *error_probabilities(confidence_level, alternative))
-        low, high = (bounds[0] + scale * float(end) for end in ends)
+        tails = error_probabilities(confidence_level, alternative)
+        low_rate, high_rate = stratified_clopper_pearson(rates, *tails)
+        low = bounds[0] + scale * float(low_rate)
+        high = bounds[0] + scale * float(high_rate)
         if self.interval_of_two_shares is not None:
             share = self.interval_of_two_shares.value
             low_share, high_share = self.interval_of_two_shares.ends(confidence_level, alternative)

@@ -548,7 +548,8 @@ def linearised_estimate(
     """
     is_defined = bool(np.isfinite(result.value))
     df = fields.pop("degrees_of_freedom", result.degrees_of_freedom)
-    error = fields.pop("standard_error", result.standard_error if is_defined else np.nan)
+    error = result.standard_error if is_defined else np.nan
+    error = fields.pop("standard_error", error)
     if n is not None:
         fields["n"] = n
     if interval is None:
@@ -559,6 +560,8 @@ def linearised_estimate(
             degrees_of_freedom=max(df, 1.0),
         )
     bounds = interval.bounds
+    if not is_defined:
+        interval = UndefinedInterval(bounds=bounds)
     if outcomes is None:
         outcomes = result.variable
     evidence = Evidence(
@@ -574,7 +577,7 @@ def linearised_estimate(
         weighting=weighting,
         uses_proxy=False,
         superpopulation=target == "superpopulation",
-        interval=interval if is_defined else UndefinedInterval(bounds=bounds),
+        interval=interval,
         linearised=True,
         member=member,
     )

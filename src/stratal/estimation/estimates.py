@@ -221,12 +221,14 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         """
         differences = []
         for pair in combinations(range(len(self)), 2):
-            a, b = (self[k] for k in pair)
+            first = self[pair[0]]
+            second = self[pair[1]]
             joint = None
             if self.joint is not None:
                 joint = self.joint[np.ix_(pair, pair)]
-            label = {"a": _row_name(a), "b": _row_name(b)}
-            differences.append(replace(difference_of(a, b, joint), label=label, design=a.design))
+            difference = difference_of(first, second, joint)
+            label = {"a": _row_name(first), "b": _row_name(second)}
+            differences.append(replace(difference, label=label, design=first.design))
         comparisons = Estimates(
             estimates=tuple(differences), kind="comparisons", title=self.title, remarks=self.remarks
         )

@@ -602,13 +602,12 @@ def fit_general(
         return ChosenLam(lam=np.zeros((n_strata, k)), n_parameters=np.zeros(n_strata), fitted=True)
     lam = solve_semidefinite(proxy_products, np.einsum("nqk,nq->k", x, y))
     leverages = np.einsum("nqk,nqk->n", x, solve_semidefinite(proxy_products, x)) + size_leverages
-    return ChosenLam(
-        lam=np.broadcast_to(lam, (n_strata, k)),
-        # The parameters of the common λ are divided equally among the strata.
-        n_parameters=np.full(n_strata, leverages.sum() / n_strata),
-        fitted=True,
-        leverages=leverages if weighting.unit_clusters is None else leverages[weighting.unit_clusters],
-    )
+    # The parameters of the common λ are divided equally among the strata.
+    n_parameters = np.full(n_strata, leverages.sum() / n_strata)
+    if weighting.unit_clusters is not None:
+        leverages = leverages[weighting.unit_clusters]
+    lam_of_strata = np.broadcast_to(lam, (n_strata, k))
+    return ChosenLam(lam=lam_of_strata, n_parameters=n_parameters, fitted=True, leverages=leverages)
 
 
 def intercept(residuals: FloatArray, weighting: Weighting) -> float:

@@ -659,7 +659,9 @@ def _combine_labels(
         units = np.flatnonzero(labelled)
         n_ties = len(counts) - len(units)
         note += f"; {n_ties} without a majority count as not labelled" if n_ties else ""
-    z = np.asarray(values if answers is None else values == answers[units], dtype=np.float64)
+    if answers is not None:
+        values = values == answers[units]
+    z = np.asarray(values, dtype=np.float64)
     if not n_repeated:
         return z, labelled, []
     if combine == "mean":

@@ -70,10 +70,12 @@ def design_with_counts(
     if strata is None:
         return sample.design.next_round_design(sample, total - sample.size, outcomes)
     assert sample.design.allocation is not None
-    rule = "opt-a1" if last_round(sample) == 1 else "opt-a2"
+    method = sample.design.allocation.method
+    if label_based:
+        method = "opt-a1" if last_round(sample) == 1 else "opt-a2"
     allocation = Allocation(
         n_h=n_h,
-        method=rule if label_based else sample.design.allocation.method,
+        method=method,
         budget=total,
         minimum=sample.n_h,
         maximum=strata.sizes,
