@@ -28,6 +28,7 @@ from stratal.estimation.cross_fitting import (
     fold_shares,
     sampled_fractions,
 )
+from stratal.estimation.default_estimator import ESTIMATORS_WITH_PROXY
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.outcomes import OutcomeKind, infer_outcome
 from stratal.population.column_names import match_patterns, name_tuple
@@ -214,10 +215,6 @@ def features_of(sample: Sample, population: Population, names: tuple[str, ...]) 
     return np.column_stack([columns_of_sample[name] for name in names])
 
 
-# Estimators of a mean that use a proxy; calibration would have no effect on the others.
-_USES_PROXY = ("difference", "ppi++", "stratppi")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CalibrationOptions(Record):
     """Options of the calibration of a proxy.
@@ -310,14 +307,14 @@ def calibrated_estimator(estimator: str, *, has_lam: bool, method: object = None
     InputError
         For an estimator that does not use the proxy.
     """
-    if has_lam or estimator in _USES_PROXY:
+    if has_lam or estimator in ESTIMATORS_WITH_PROXY:
         return estimator
     if estimator == "auto":
         if method == HISTORY:
             return "ppi++"
         return "difference"
     problem = f"estimator '{estimator}' uses no proxy, so there is nothing to calibrate"
-    raise InputError(problem, allowed=", ".join(("auto", *_USES_PROXY)))
+    raise InputError(problem, allowed=", ".join(("auto", *ESTIMATORS_WITH_PROXY)))
 
 
 def calibrated_proxy(

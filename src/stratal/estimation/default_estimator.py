@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from stratal.designs.sample import Design
 
+# Estimators of a mean that require a proxy. The last two fit λ.
+ESTIMATORS_WITH_PROXY = ("difference", "ppi++", "stratppi")
+
 # Designs that are simple random samples if there is one stratum.
 RANDOM_WITHIN_STRATA = ("simple-random", "stratified")
 

@@ -32,6 +32,7 @@ from stratal.estimation.calibrated import (
 )
 from stratal.estimation.cross_fitting import N_FOLDS, cross_fit_lam
 from stratal.estimation.default_estimator import (
+    ESTIMATORS_WITH_PROXY,
     MINIMUM_FOR_FITTING,
     RANDOM_WITHIN_STRATA,
     default_estimator,
@@ -50,13 +51,12 @@ from stratal.population.summary import StratumSummary
 from stratal.protocols import Keywords
 from stratal.proxy.history import HISTORY, history_columns
 
-# Estimators of a mean that users can choose; 'auto' selects one of them by a documented rule.
+# Estimators of a mean that users can choose; 'auto' selects one of them by a documented rule. One that requires
+# a proxy is also in `ESTIMATORS_WITH_PROXY`.
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "post-stratified")
 
 # Maximum leverage, as for regressions. Residuals divided by less than 0.25 are mostly noise.
 _MAX_LEVERAGE = 0.75
-# Estimators that require a proxy.
-_NEEDS_PROXY = ("difference", "ppi++", "stratppi")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -104,6 +104,11 @@ class EstimateOptions(Request):
     def of(cls, request: Request, **fields: object) -> EstimateOptions:
         """Return the options of a request; `fields` are added and replace those of the request."""
         return cls(**field_values(request) | fields)
+
+    @property
+    def fits_lam(self) -> bool:
+        """Whether λ is fitted to the labels: the estimator fits it, and none is stated."""
+        return self.lam is None and self.estimator in ("ppi++", "stratppi")
 
     @property
     def stratum_shrinkage(self) -> float | None:
@@ -243,8 +248,8 @@ def choose_lam(
     """
     estimator = options.estimator
     lam = options.lam
-    if proxy is None or (proxy.values.shape[1] == 0 and lam is None and estimator in ("ppi++", "stratppi")):
-        if lam is not None or estimator in _NEEDS_PROXY:
+    if proxy is None or (proxy.values.shape[1] == 0 and options.fits_lam):
+        if lam is not None or estimator in ESTIMATORS_WITH_PROXY:
             if lam is None:
                 problem = f"estimator '{estimator}' requires a proxy"
             else:
@@ -255,7 +260,7 @@ def choose_lam(
         return tuning.ChosenLam(lam=np.zeros((1, 0)), n_parameters=np.zeros(1))
     n_strata = proxy.n_strata
     k = proxy.values.shape[1]
-    if lam is not None or estimator not in ("ppi++", "stratppi"):
+    if not options.fits_lam:
         return tuning.ChosenLam(lam=fixed_lam(options, n_strata, k), n_parameters=np.zeros(n_strata))
     fit = tuning.fit_lam(z, proxy, weighting, **options.fit_options)
     # A proxy adds no information to the labels of all units.
@@ -388,7 +393,7 @@ def separate_mean(
     moments = stratum_moments(z, proxy[:, None], stratum, n_strata)
     n = moments.counts
     m = design.counts
-    check_choice("estimator", options.estimator, ("horvitz-thompson", *_NEEDS_PROXY))
+    check_choice("estimator", options.estimator, ("horvitz-thompson", *ESTIMATORS_WITH_PROXY))
     if np.any(n == 0) or np.any(m == 0):
         if np.any(n == 0):
             problem = "a stratum has no label"
@@ -403,11 +408,11 @@ def separate_mean(
     if divisor == "n":
         labelled_factor = np.where(n > 1, (n - 1) / n, 1.0)
         unlabelled_factor = np.where(m > 1, (m - 1) / m, 1.0)
-    if options.lam is not None or options.estimator not in ("ppi++", "stratppi"):
-        lam = fixed_lam(options, n_strata, 1)
-    else:
+    if options.fits_lam:
         cross_covariances = moments.cross_covariances * labelled_factor[:, None]
         lam = _separate_lam(replace(moments, cross_covariances=cross_covariances), design, options)
+    else:
+        lam = fixed_lam(options, n_strata, 1)
     slope = lam[:, 0]
     residuals = z - slope[stratum] * (proxy - design.means[stratum])
     residual_variances = pooled_stratum_covariances(residuals[:, None], stratum, n, n + m)[:, 0, 0]
@@ -669,7 +674,7 @@ def estimate_mean(
     k = 0 if summary is None else proxies.shape[1]
     options = resolve_options(z, options, weighting, k)
     proxy = None
-    if summary is not None and (options.lam is not None or options.estimator in _NEEDS_PROXY):
+    if summary is not None and (options.lam is not None or options.estimator in ESTIMATORS_WITH_PROXY):
         # Only large proxies raise an error: tiny ones do no harm.
         if np.max(np.abs(proxies), initial=0.0) > LARGEST_NUMBER:
             refuse_extremes("proxies", proxies)

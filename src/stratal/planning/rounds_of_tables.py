@@ -11,6 +11,7 @@ from stratal.arrays import IntArray
 from stratal.designs import Stratified
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
+from stratal.estimation.default_estimator import RANDOM_WITHIN_STRATA
 from stratal.planning.entry_points import plan
 from stratal.population.population import Population
 from stratal.strata import Allocation, Strata, stratify
@@ -61,7 +62,7 @@ def as_pilot(sample: Sample) -> Sample:
         For a sample of another design, such as clusters.
     """
     design = sample.design
-    if design.kind not in ("simple-random", "stratified"):
+    if design.kind not in RANDOM_WITHIN_STRATA:
         raise InputError(
             "a next round is not possible for the labels of this table",
             given=f"design {design.kind!r}",
