@@ -51,8 +51,8 @@ from stratal.population.summary import StratumSummary
 from stratal.protocols import Keywords
 from stratal.proxy.history import HISTORY, history_columns
 
-# Estimators of a mean that users can choose; 'auto' selects one of them by a documented rule. One that requires
-# a proxy is also in `ESTIMATORS_WITH_PROXY`.
+# Estimators of a mean that users can choose; 'auto' selects one of them by a documented rule. Those that
+# require a proxy are also in `ESTIMATORS_WITH_PROXY`.
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "post-stratified")
 
 # Maximum leverage, as for regressions. Residuals divided by less than 0.25 are mostly noise.
