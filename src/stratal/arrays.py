@@ -121,6 +121,11 @@ def are_binary(values: AnyArray) -> bool:
     return bool(np.all((values == 0) | (values == 1)))
 
 
+def has_entry(column: AnyArray) -> BoolArray:
+    """Return which entries of a column (n,) are not None."""
+    return np.array([entry is not None for entry in column.tolist()], dtype=bool)
+
+
 def is_masked(values: object) -> bool:
     """Return whether an entry is masked.
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, Record
+from stratal.arrays import AnyArray, BoolArray, FloatArray, Record, has_entry
 from stratal.designs.sample import Design, Sample
 from stratal.errors import InputError, LabelError, check_choice, suggest_names
 from stratal.labels.accepted_types import as_labels
@@ -654,7 +654,7 @@ def _combine_labels(
     note = f"for {n_repeated} {noun}, the {combine} of several answers is used"
     if n_repeated and combine == "majority":
         majority = joined.majority(values)
-        labelled = np.array([value is not None for value in majority.tolist()], dtype=bool)
+        labelled = has_entry(majority)
         values = majority[labelled]
         units = np.flatnonzero(labelled)
         n_ties = len(counts) - len(units)

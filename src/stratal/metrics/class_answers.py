@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, Record
+from stratal.arrays import AnyArray, BoolArray, FloatArray, Record, has_entry
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, check_choice, similar_names, suggest_names
 from stratal.estimation.estimate import Estimate
@@ -180,20 +180,14 @@ def _compute_answered_classes(
     column = None
     if is_column:
         column = str(y_pred) if y_pred else sample.question.answer
-    answers = predicted[predicted != None]  # noqa: E711
+    answers = predicted[has_entry(predicted)]
     if is_column:
         answers = with_undrawn_classes(sample, answers, column)
     true = class_column(sample, y_true, "y_true", answers)
-    labelled = np.asarray(true != None, dtype=bool)  # noqa: E711
+    labelled = has_entry(true)
     if not np.any(labelled):
         raise no_labels_error()
-    without_answer = labelled & np.asarray(predicted == None, dtype=bool)  # noqa: E711
-    if np.any(without_answer):
-        raise LabelError(
-            f"y_pred: {int(without_answer.sum())} labelled units have no prediction "
-            f"(first: {str(sample.ids[np.argmax(without_answer)])!r})",
-            allowed="a predicted class for every labelled unit",
-        )
+    _require_predictions(sample, predicted, labelled)
     true = true[labelled].tolist()
     predicted = predicted[labelled].tolist()
     population_levels = list(sample.totals.get(column or sample.question.answer or "", {}))
@@ -225,6 +219,18 @@ def _compute_answered_classes(
         respondents=respondents,
         labelled=labelled,
         column=column,
+    )
+
+
+def _require_predictions(sample: Sample, predicted: AnyArray, labelled: BoolArray) -> None:
+    """Raise a `LabelError` if a labelled unit (n,) has no predicted class."""
+    without_answer = labelled & ~has_entry(predicted)
+    if not np.any(without_answer):
+        return
+    first_id = str(sample.ids[np.argmax(without_answer)])
+    raise LabelError(
+        f"y_pred: {int(without_answer.sum())} labelled units have no prediction (first: {first_id!r})",
+        allowed="a predicted class for every labelled unit",
     )
 
 
@@ -303,7 +309,7 @@ def judged_classes(sample: Sample, labels: object, judge: str, *, by_number: boo
     if not np.any(is_missing):
         return answered_classes(sample, labels, judge)
     true = class_column(sample, labels, "y_true")
-    labelled = np.asarray(true != None, dtype=bool)  # noqa: E711
+    labelled = has_entry(true)
     if not np.any(labelled & ~is_missing):
         raise LabelError(
             f"{judge!r} gave no verdict on any labelled unit",
@@ -312,7 +318,7 @@ def judged_classes(sample: Sample, labels: object, judge: str, *, by_number: boo
         )
     # A unit that is not compared needs some class; that of its label adds no level.
     verdicts = np.where(is_missing, true, class_column(sample, judge, judge))
-    verdicts = np.where(verdicts == None, "", verdicts)  # noqa: E711
+    verdicts = np.where(has_entry(verdicts), verdicts, "")
     texts = set(sample.groups[judge][is_missing].tolist())
     counts = {level: units for level, units in sample.totals.get(judge, {}).items() if level not in texts}
     completed = with_group(sample, judge, verdicts)

@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray
+from stratal.arrays import BoolArray, FloatArray, has_entry
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.calibrated import features_of, learner_columns
@@ -85,7 +85,7 @@ class ClassLoss(Estimand, listed_field="probabilities", listed_example="p_cat,p_
             raise InputError(problem, action="Give the population: population= (--population FILE).")
         columns = _columns_by_class(population, self.probabilities)
         classes = class_column(sample, labels, "labels")
-        labelled = np.array([name is not None for name in classes])
+        labelled = has_entry(classes)
         if not np.any(labelled):
             raise no_labels_error()
         column_by_class = {name: k for k, name in enumerate(columns)}

@@ -85,6 +85,15 @@ def _class_moments(
     return mean, square
 
 
+def _influence_of_accuracy(population: Population) -> Influence:
+    """Return the conditional moments of the influence of the share of right answers."""
+    right = probability_of_right_answer(population)
+    value = float(population_means(population, [right])[0])
+    mean = right - value
+    square = mean * mean + right * (1.0 - right)
+    return Influence(value=value, mean=mean, square=square)
+
+
 class Classification(Estimand):
     """A metric of the confusion matrix of a classifier."""
 
@@ -151,11 +160,7 @@ class Classification(Estimand):
         assumed to be independent, given the answer and the probabilities.
         """
         if self.of is None:
-            right = probability_of_right_answer(population)
-            value = float(population_means(population, [right])[0])
-            mean = right - value
-            square = mean * mean + right * (1.0 - right)
-            return Influence(value=value, mean=mean, square=square)
+            return _influence_of_accuracy(population)
         answer_tags = tuple(sorted({tag for answer in sets.values() for tag in answer}))
         tags = self.classes or answer_tags
         for tag in tags:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, has_entry
 from stratal.designs.files import replacing
 from stratal.designs.labelling_files import token_column
 from stratal.designs.sample import Sample
@@ -103,8 +103,8 @@ def write_disagreements(
 def count_disagreements(sample: Sample, labels: object, judges: Sequence[str]) -> dict[str, int]:
     """Return the numbers of `labelled` items, and of `items` on which a judge and annotators disagree."""
     review = _compare_judges(sample, _join_checked_labels(sample, labels, judges, "label"), judges)
-    labelled = np.array([label is not None for label in review.classes], dtype=bool)
-    return {"items": int(np.any(review.disagrees, axis=0).sum()), "labelled": int(labelled.sum())}
+    n_labelled = int(has_entry(review.classes).sum())
+    return {"items": int(np.any(review.disagrees, axis=0).sum()), "labelled": n_labelled}
 
 
 def _join_checked_labels(sample: Sample, labels: object, judges: Sequence[str], column: str) -> JoinedLabels:
@@ -150,7 +150,7 @@ def _compare_judges(sample: Sample, joined: JoinedLabels, judges: Sequence[str])
         judge: class_column(sample, labels, "labels") for judge, labels in labels_for_judge.items()
     }
     classes = next(iter(classes_for_judge.values()), class_column(sample, joined, "labels"))
-    labelled = np.array([label is not None for label in classes], dtype=bool)
+    labelled = has_entry(classes)
     if sample.proxies.shape[1]:
         priority = sample.proxies[:, 0]
     else:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, Record
+from stratal.arrays import AnyArray, BoolArray, Record, has_entry
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, list_first, suggest_names
 from stratal.estimation.resolve import class_column, no_labels_error, split_answers
@@ -97,8 +97,8 @@ def labelled_tag_sets(sample: Sample, labels: object, answers: str | None = None
     # Labels that are not sets raise this error first, because the comparison with the answers below would
     # raise a less specific one.
     _refuse_non_sets(sample, class_column(sample, joined_labels, "y_true"), joined_labels.labelled, "label")
-    true = class_column(sample, joined_labels, "y_true", predicted[predicted != None])  # noqa: E711
-    labelled = np.asarray(true != None, dtype=bool)  # noqa: E711
+    true = class_column(sample, joined_labels, "y_true", predicted[has_entry(predicted)])
+    labelled = has_entry(true)
     _refuse_non_sets(sample, predicted, labelled, "answer")
     population_tags = sample.question.outcome.tags
     sample_tags = {tag for text in {*true[labelled], *predicted[labelled]} for tag in tags_of(text)}

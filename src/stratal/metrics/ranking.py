@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray
+from stratal.arrays import BoolArray, FloatArray, has_entry
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
@@ -182,7 +182,7 @@ class Ranking(Estimand, listed_field="positive"):
             scores = scores_of_class(sample, self.positive, score, naming)
         else:
             scores = number_column(sample, score, "score")
-        labelled = np.array([entry is not None for entry in true], dtype=bool)
+        labelled = has_entry(true)
         if not np.any(labelled):
             raise no_labels_error()
         if np.any(np.isnan(scores[labelled])):

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray, Record
+from stratal.arrays import BoolArray, FloatArray, IntArray, Record, has_entry
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, check_choice, suggest_names
 from stratal.estimation.anticipated import AnticipatedOutcome, StratificationOptions
@@ -165,7 +165,7 @@ def threshold_outcomes(
             )
         return ThresholdOutcomes(values=decoded.z, labelled=decoded.labelled)
     true = class_column(sample, labels, "labels", np.array([], dtype=object))
-    labelled = np.array([entry is not None for entry in true], dtype=bool)
+    labelled = has_entry(true)
     if not labelled.any():
         raise no_labels_error()
     values = np.array([entry == positive for entry in true[labelled]], dtype=np.float64)

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from stratal.arrays import NO_DIVISOR, AnyArray, BoolArray, FloatArray, IntArray
+from stratal.arrays import NO_DIVISOR, AnyArray, BoolArray, FloatArray, IntArray, has_entry
 from stratal.designs.disagreements import (
     UNITS_FOR_ACCURACIES,
     DifferingUnits,
@@ -261,16 +261,15 @@ class Selection(PageDisplay):
             allowed = np.concatenate([*columns.values()])
         joined = refuse_missing_codes(join_labels(self.sample, labels), "label", classes=allowed.tolist())
         classes = class_column(self.sample, joined, "labels", allowed)
-        # Comparisons with None are elementwise.
-        unknown = {*classes[classes != None].tolist()} - {*names}  # noqa: E711
+        unknown = {*classes[has_entry(classes)].tolist()} - {*names}
         if are_preferences and unknown:
             raise InputError(
                 "a preference must be the name of a model's column",
                 given=repr(next(iter(unknown))),
                 allowed=", ".join(names),
             )
-        truth = np.where(classes == None, self.truth, classes)  # noqa: E711
-        rows = np.flatnonzero(truth != None)  # noqa: E711
+        truth = np.where(has_entry(classes), classes, self.truth)
+        rows = np.flatnonzero(has_entry(truth))
         if not are_preferences:
             drawn_answers = {name: column[rows] for name, column in columns.items()}
             all_answers = {name: self._answers[name] for name in design.answers}
@@ -322,7 +321,7 @@ class Selection(PageDisplay):
     @property
     def _labelled(self) -> BoolArray:
         """Which drawn units (n,) have a label or verdicts."""
-        return np.asarray((self.truth != None) | ~np.isnan(self.verdicts[:, 0]))  # noqa: E711
+        return np.asarray(has_entry(self.truth) | ~np.isnan(self.verdicts[:, 0]))
 
     def _outcomes(self) -> Outcomes | None:
         """Return the outcomes of the drawn units from their labels or verdicts; see `outcomes_of`."""

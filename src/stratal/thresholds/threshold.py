@@ -533,13 +533,8 @@ def _select_sets(
 
     `is_named` is whether the user named the scores; `warnings` are those of the table's labels.
     """
-    if sample.question.chosen == UNKNOWN:
-        raise InputError(
-            "a guarantee requires labels of rows that were chosen at random",
-            given=f"chosen={UNKNOWN!r} (--chosen {UNKNOWN})",
-            action="Label a random sample: draw one with plan and draw.",
-        )
     labelled = outcomes.labelled
+    _require_random_choice(sample)
     _require_equal_probabilities(sample, labelled)
     question = sample.question.refine(target=target)
     target = question.target or default_target(sample, labelled)
@@ -550,13 +545,9 @@ def _select_sets(
         raise LabelError("a drawn unit has no score", allowed="a number for every unit")
     # The names of the groups, and the group of each drawn unit.
     groups, group = _unit_groups(sample, by)
-    # If labels determined the sizes of later rounds, only the units of the first round determine the sets:
-    # sets that depend on labels would lose the guarantee.
-    determines_sets = np.ones(sample.size, dtype=bool)
-    if sample.design.allows_label_based_rounds:
-        determines_sets = sample.round == 1
     sets = _planned_sets(sample, score_names, by)
     if sets is None:
+        determines_sets = _units_that_determine_sets(sample)
         sets = candidate_sets(scores[determines_sets], group[determines_sets], groups)
     labels = _labelled_scores(sample, outcomes, scored_population, scores, group, sets, target)
     evidence = set_evidence(requirement.metric, labels, sets)
@@ -605,6 +596,17 @@ def _select_sets(
     )
 
 
+def _units_that_determine_sets(sample: Sample) -> BoolArray:
+    """Return the drawn units (n,) whose scores determine the thresholds of the candidate sets.
+
+    If labels determined the sizes of later rounds, these are the units of the first round: sets that depend
+    on labels would lose the guarantee.
+    """
+    if sample.design.allows_label_based_rounds:
+        return np.asarray(sample.round == 1)
+    return np.ones(sample.size, dtype=bool)
+
+
 def _unit_groups(sample: Sample, by: str | None) -> tuple[tuple[str, ...], IntArray]:
     """Return the names of the groups, and the index of each drawn unit's group (n,).
 
@@ -651,6 +653,16 @@ def _planned_sets(sample: Sample, score_names: tuple[str, ...], by: str | None) 
     if not np.any(strata.is_known):
         thresholds = np.append(thresholds, -np.inf)
     return CandidateSets(thresholds=thresholds[:, None], group=np.zeros(len(thresholds), dtype=np.int64))
+
+
+def _require_random_choice(sample: Sample) -> None:
+    """Raise an error for labels of rows that were not chosen at random."""
+    if sample.question.chosen == UNKNOWN:
+        raise InputError(
+            "a guarantee requires labels of rows that were chosen at random",
+            given=f"chosen={UNKNOWN!r} (--chosen {UNKNOWN})",
+            action="Label a random sample: draw one with plan and draw.",
+        )
 
 
 def _require_equal_probabilities(sample: Sample, labelled: BoolArray) -> None:
