@@ -110,6 +110,11 @@ def means_of_sums(sums: AnyArray, counts: AnyArray, empty: float | FloatArray = 
     return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1), empty))
 
 
+def divide(numerator: Number, divisor: Number, *, where: Any, otherwise: Number) -> FloatArray:
+    """Return numerator / divisor where `where` is true, otherwise `otherwise`; the shapes are broadcast."""
+    return np.asarray(np.where(where, numerator / np.where(where, divisor, 1.0), otherwise))
+
+
 def mid_ranks(values: AnyArray) -> FloatArray:
     """Return the number of smaller values plus half the number of equal ones (n,)."""
     _, group, counts = np.unique(values, return_inverse=True, return_counts=True)

@@ -229,7 +229,7 @@ class DerivedEvidence:
         smooth = smoothed_moments(labels)
         expected_within = smooth.within
         if self.uses_proxy:
-            expected_within = self.variances(labels).share(smooth) * smooth.within
+            expected_within = self.variances(labels).variance_share(smooth) * smooth.within
         return np.maximum(smooth.spread - expected_within, 0.0)
 
     def max_unseen_share(self: IntervalEvidence, error: float) -> Number:

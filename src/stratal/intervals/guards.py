@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, Number, Record
+from stratal.arrays import BoolArray, FloatArray, Number, Record, divide
 from stratal.designs import Weighting
 from stratal.designs.stratum_moments import stratum_means
 from stratal.intervals.label_based_sizes import shrink_to_half
@@ -156,7 +156,7 @@ class SmoothedMoments(Record):
     variance_with_unseen : float (…,)
         Variance of the mean of an outcome with two more labels at each bound, which the sample may have
         missed (Agresti & Coull 1998).
-    binary : float (…, H)
+    binary_variances : float (…, H)
         Variance of a binary outcome with each stratum's mean.
     information : float (…,)
         4 Σ n_h p_h (1 − p_h): the number of labels, with less weight in strata whose labels nearly agree.
@@ -167,7 +167,7 @@ class SmoothedMoments(Record):
     within: FloatArray
     variance: FloatArray
     variance_with_unseen: FloatArray
-    binary: FloatArray
+    binary_variances: FloatArray
     information: FloatArray
 
 
@@ -213,7 +213,7 @@ def smoothed_moments(labels: UnitMoments) -> SmoothedMoments:
         spread=(shares * smooth_squares).sum(axis=-1) - mean**2,
         within=(shares * within).sum(axis=-1),
         variance_with_unseen=variance_with_unseen,
-        binary=smooth_means * (1.0 - smooth_means),
+        binary_variances=smooth_means * (1.0 - smooth_means),
         variance=variance,
         information=4.0 * informative_labels.sum(axis=-1),
     )
@@ -329,7 +329,7 @@ class Variances:
         """Whether λ or a superpopulation changes the variance of the design."""
         return self.uses_proxy is not False or math.isfinite(self.superpopulation_draws)
 
-    def share(self, smooth: SmoothedMoments) -> FloatArray:
+    def variance_share(self, smooth: SmoothedMoments) -> FloatArray:
         """Return the share (…,) of the outcome's variance that the estimate has; 1 for λ = 0."""
         if self.uses_proxy is False:
             return np.ones(())
@@ -348,15 +348,15 @@ def effective_labels_of(smooth: SmoothedMoments, variances: Variances) -> FloatA
 
     It is the smaller of two numbers, from the smoothed moments and from the estimated variances.
     """
-    share = variances.share(smooth)
+    share = variances.variance_share(smooth)
     smooth_variance = share * variances.design_effect * smooth.variance
     smooth_variance = smooth_variance + variances.superpopulation_part(smooth)
     design_variance = np.where(variances.uses_proxy, share * variances.without_lam, variances.with_lam)
     variance = design_variance + variances.population_part
     is_usable = np.isfinite(variance) & (variance > ROUNDING) & (np.asarray(variances.spread) > ROUNDING)
     is_positive = smooth_variance > 0
-    smooth_labels = np.where(is_positive, smooth.spread / np.where(is_positive, smooth_variance, 1.0), np.inf)
-    unsmoothed_labels = np.where(is_usable, variances.spread / np.where(is_usable, variance, 1.0), np.inf)
+    smooth_labels = divide(smooth.spread, smooth_variance, where=is_positive, otherwise=np.inf)
+    unsmoothed_labels = divide(variances.spread, variance, where=is_usable, otherwise=np.inf)
     return np.asarray(np.minimum(smooth_labels, unsmoothed_labels))
 
 
@@ -390,7 +390,7 @@ def stratum_rates(value: Number, labels: UnitMoments, variances: Variances) -> S
         # A completely labelled stratum is still a sample from the superpopulation.
         is_random = is_random | (counts > 0)
         variance_factors = shares**2 / np.maximum(counts, 1.0)
-    trials = np.where(is_random, shares**2 / np.where(is_random, variance_factors, 1.0), np.inf)
+    trials = divide(shares**2, variance_factors, where=is_random, otherwise=np.inf)
     factor = np.ones(np.shape(labels.means)[:-1])
     shrunk_rates = None
     # With a single stratum, there is no allocation that could depend on labels.
@@ -400,7 +400,8 @@ def stratum_rates(value: Number, labels: UnitMoments, variances: Variances) -> S
         smooth = smoothed_moments(labels)
         binary_variances = _variances_of_test(labels, smooth, trials)
         test_variance = (variance_factors * binary_variances).sum(axis=-1)
-        target_variance = variances.share(smooth) * smooth.variance + variances.superpopulation_part(smooth)
+        target_variance = variances.variance_share(smooth) * smooth.variance
+        target_variance = target_variance + variances.superpopulation_part(smooth)
         varies = test_variance > 0
         divisor = np.where(varies, np.maximum(target_variance, ROUNDING * test_variance), 1.0)
         factor = np.where(varies, test_variance, 1.0) / divisor
@@ -428,7 +429,7 @@ def stratum_rates(value: Number, labels: UnitMoments, variances: Variances) -> S
 def _variances_of_test(labels: UnitMoments, smooth: SmoothedMoments, trials: FloatArray) -> FloatArray:
     """Return the variance p(1 − p) of each stratum (…, H) that the test assumes at the estimate."""
     if labels.binary:
-        return smooth.binary
+        return smooth.binary_variances
     rates = rates_with_borrowed_labels(labels.means, labels.counts, trials, labels.shares)
     return rates * (1.0 - rates)
 

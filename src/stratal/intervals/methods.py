@@ -166,7 +166,7 @@ class MeanInterval(Interval):
         errors = error_probabilities(confidence_level, alternative)
         if method.counts_trials and self.allows_for_unseen_units:
             low, high = self._widen_for_unseen_units(low, high, errors)
-        if method.widened:
+        if method.widens_for_cluster_sizes:
             low, high = self._widen_for_cluster_sizes(low, high, max(errors))
         return self._within_bounds(low, high, alternative)
 
@@ -211,10 +211,10 @@ class MeanInterval(Interval):
     @cached_property
     def replicates(self) -> FloatArray:
         """Deviations of resampled means from the mean (10,000,)."""
-        return bootstrap_deviations(self.labels)
+        return bootstrap_deviations(self.single_evidence)
 
     @property
-    def labels(self) -> Evidence:
+    def single_evidence(self) -> Evidence:
         """The evidence of one estimate, for methods that use single labels."""
         assert isinstance(self.evidence, Evidence)
         return self.evidence
@@ -272,7 +272,7 @@ class MeanInterval(Interval):
         value = self.value
         # The correction for large clusters widens only the limit in the direction of its shift.
         width_factor = error_factor / np.sqrt(
-            proportion.df_correction(self.labels.weighting.draws, df, error)
+            proportion.df_correction(self.single_evidence.weighting.draws, df, error)
         )
         corrected_low = low
         corrected_high = high
@@ -355,13 +355,14 @@ def _skewness_corrected(interval: MeanInterval, confidence_level: float, alterna
 
 def _survey(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
     """Return Student's t with R's degrees of freedom: clusters minus strata (`svymean`, `degf`)."""
-    df = interval.labels.design_df
+    evidence = interval.single_evidence
+    df = evidence.design_df
     if df < 1:
         raise InputError(
             "there are as many strata with labels as clusters (or units), which leaves no degrees of freedom",
             action="Label units of more clusters, or merge strata.",
         )
-    return _t_ends(interval, confidence_level, alternative, interval.labels.design_standard_error, df)
+    return _t_ends(interval, confidence_level, alternative, evidence.design_standard_error, df)
 
 
 # ---- proportions, at an effective number of trials
@@ -411,7 +412,7 @@ def _clopper_pearson(
 
 def _korn_graubard(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
     error = max(error_probabilities(confidence_level, alternative))
-    trials = korn_graubard_trials(interval.labels, interval.trials, error)
+    trials = korn_graubard_trials(interval.single_evidence, interval.trials, error)
     return proportion.clopper_pearson(
         interval.unit_value, trials, confidence_level=confidence_level, alternative=alternative
     )
@@ -514,7 +515,7 @@ def _betting(
     interval: MeanInterval, confidence_level: float, alternative: str, *, anytime: bool = False
 ) -> Ends:
     errors = error_probabilities(confidence_level, alternative)
-    return betting_ends(interval.labels, errors, anytime=anytime)
+    return betting_ends(interval.single_evidence, errors, anytime=anytime)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -533,7 +534,7 @@ class Method:
         Whether the method uses single labels, not only their sums. It is then not available for replicates.
     counts_trials : bool
         Whether the method treats labels as 0–1 trials. Its limits are then widened for few large residuals.
-    widened : bool
+    widens_for_cluster_sizes : bool
         Whether the limits are widened for clusters of unequal size. Textbook methods are not.
     """
 
@@ -542,20 +543,20 @@ class Method:
     reads_skewness: bool = False
     reads_labels: bool = False
     counts_trials: bool = False
-    widened: bool = False
+    widens_for_cluster_sizes: bool = False
 
 
 _trials_method = partial(Method, needs_bounds=True, counts_trials=True)
 
 # Every method by name.
 INTERVAL_METHODS: dict[str, Method] = {
-    "clopper-pearson": _trials_method(ends=_clopper_pearson, widened=True),
+    "clopper-pearson": _trials_method(ends=_clopper_pearson, widens_for_cluster_sizes=True),
     "stratified-clopper-pearson": _trials_method(
-        ends=partial(_clopper_pearson, by_strata=True), widened=True
+        ends=partial(_clopper_pearson, by_strata=True), widens_for_cluster_sizes=True
     ),
     # As in textbooks, without allowance for few large residuals and for clusters of unequal size.
     "korn-graubard": Method(ends=_korn_graubard, needs_bounds=True, reads_labels=True),
-    "blaker": _trials_method(ends=_blaker, widened=True),
+    "blaker": _trials_method(ends=_blaker, widens_for_cluster_sizes=True),
     "wilson": _trials_method(ends=_wilson),
     "logit": _trials_method(ends=_logit),
     "t": Method(ends=_student),
@@ -564,7 +565,9 @@ INTERVAL_METHODS: dict[str, Method] = {
     "bootstrap": Method(ends=_bootstrap, reads_labels=True),
     "betting": Method(ends=_betting, reads_labels=True, needs_bounds=True),
     "betting-anytime": Method(ends=partial(_betting, anytime=True), reads_labels=True, needs_bounds=True),
-    "skewness-corrected": Method(ends=_skewness_corrected, reads_skewness=True, widened=True),
+    "skewness-corrected": Method(
+        ends=_skewness_corrected, reads_skewness=True, widens_for_cluster_sizes=True
+    ),
 }
 
 INTERVAL_METHOD_NAMES = ("auto", *INTERVAL_METHODS)

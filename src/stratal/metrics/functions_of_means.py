@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray
+from stratal.arrays import BoolArray, FloatArray, divide
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
@@ -171,7 +171,7 @@ def mean_cluster_part(variable: FloatArray, weighting: Weighting, members: BoolA
     in_domain = sizes > 0
     counts = np.bincount(stratum, in_domain)
     means = np.bincount(stratum, totals * in_domain) / np.maximum(counts, 1.0)
-    per_weight = np.where(in_domain, means[stratum] / np.where(in_domain, sizes, 1.0), 0.0)
+    per_weight = divide(means[stratum], sizes, where=in_domain, otherwise=0.0)
     return np.asarray(per_weight[cluster] * members)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, Record
+from stratal.arrays import BoolArray, FloatArray, Record, divide
 from stratal.designs import Weighting
 from stratal.errors import InputError, check_choice
 from stratal.estimation.domain_means import (
@@ -273,7 +273,7 @@ def _interval_of_trials(
     one average unit.
     """
     counted = inside & (denominator > 0)
-    share = np.where(counted, numerator / np.where(counted, denominator, 1.0), 0.0)
+    share = divide(numerator, denominator, where=counted, otherwise=0.0)
     size = inside * denominator / float(denominator[counted].mean())
     result = ratio_of_means(inside * numerator, inside * denominator, weighting, target, counted)
     if target == "superpopulation":
@@ -293,6 +293,6 @@ def _interval_of_sums(
 ) -> ShareFunctionInterval:
     """Return a ratio's interval from the means of the numerator and of the rest of the denominator."""
     counted = inside & (denominator > 0)
-    share = np.where(counted, numerator / np.where(counted, denominator, 1.0), 0.0)
+    share = divide(numerator, denominator, where=counted, otherwise=0.0)
     size = inside * denominator / float(denominator[counted].max())
     return replace(two_sum_interval(share, size, weighting, target), bounds=(0.0, 1.0))

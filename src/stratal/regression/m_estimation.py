@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray
+from stratal.arrays import FloatArray, IntArray, divide
 from stratal.designs import Weighting
 from stratal.designs.stratum_moments import centre_within_strata, stratum_moments, stratum_sums
 from stratal.errors import InputError
@@ -110,7 +110,7 @@ def _cluster_degrees_of_freedom(
     squares = np.sum(diagonal**2 - 2.0 * diagonal * reduction, axis=1)
     squares = squares + np.einsum("kij,kji->k", joint, joint)  # tr Ω²
     trace = np.sum(diagonal - reduction, axis=1)
-    return np.where(squares > 0, trace**2 / np.where(squares > 0, squares, 1.0), 1.0)
+    return divide(trace**2, squares, where=squares > 0, otherwise=1.0)
 
 
 # A variance below this share of the mean square is the rounding error of a constant.
@@ -752,9 +752,8 @@ def leverage_notes(
     squared_influences = influences * influences
     squares = np.sum(squared_influences, axis=0)
     fourth_powers = np.sum(squared_influences * squared_influences, axis=0)
-    is_positive = fourth_powers > 0
-    effective_labels = np.where(
-        is_positive, squares**2 / np.where(is_positive, fourth_powers, 1.0), len(influences)
+    effective_labels = divide(
+        squares**2, fourth_powers, where=fourth_powers > 0, otherwise=float(len(influences))
     )
     k = int(np.argmin(effective_labels))
     is_decided_by_few = highest > _HIGH_LEVERAGE_OF_GROWTH or effective_labels[k] < _MIN_EFFECTIVE_LABELS

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray
+from stratal.arrays import BoolArray, FloatArray, divide
 from stratal.metrics.threshold_goal import ERROR, FALSE_POSITIVE_RATE, PRECISION, RECALL
 from stratal.protocols import Keywords
 from stratal.thresholds.limits import RegionMean, WeightedTotals, part_limits
@@ -56,16 +56,14 @@ class SetEvidence:
         if self.totals is not None:
             has_labels = self.totals.largest_weight > 0
             labelled = has_labels & (self.totals.unlabelled <= _MAX_UNLABELLED_SHARE)
-            covered = np.where(labelled, 1.0 - self.totals.unlabelled, 1.0)
-            return np.where(labelled, self.totals.total / covered, np.nan)
+            return divide(self.totals.total, 1.0 - self.totals.unlabelled, where=labelled, otherwise=np.nan)
         assert self.part is not None
         assert self.rest is not None
         total = self.part.value + self.rest.value
         for mean in (self.part, self.rest):
             # A total of 0 gives NaN below.
             total = np.where(mean.successes.unlabelled * mean.share > _MAX_UNLABELLED_SHARE, 0.0, total)
-        divisor = np.where(total > 0, total, 1.0)
-        return np.where(total > 0, self.part.value / divisor, np.nan)
+        return divide(self.part.value, total, where=total > 0, otherwise=np.nan)
 
     def limits(self, error: FloatArray | float) -> tuple[FloatArray, FloatArray]:
         """Return one-sided lower and upper limits (J,), each at this error (J,)."""
