@@ -167,7 +167,7 @@ def test_the_named_column_need_not_be_the_first_proxy():
     plain, named = F1("match").influence(first), F1("match", right="sure").influence(second)
 
     assert named.value == plain.value
-    assert F1("match", right="sure").numbers == ("sure",)
+    assert F1("match", right="sure").numeric_columns == ("sure",)
 
 
 def test_a_belief_is_one_or_the_other():
