@@ -133,8 +133,7 @@ def regress(
     drawn_columns = _columns_of_drawn_units(sample, population, feature_names, formula)
     regressors: Regressors = NumericFeatures(feature_names, intercept)
     if formula is not None:
-        data = drawn_columns if population is None else _first_batch(formula, population)
-        regressors = Formula(formula, data)
+        regressors = _formula_of(formula, population, drawn_columns)
     regressor_columns = {
         name: _required_column(drawn_columns, name, is_numeric=name in feature_names)
         for name in regressors.columns
@@ -290,6 +289,13 @@ def _read_blocks(
             features = regressors.features(batch)
         stratum = merged_strata[stratum].astype(np.int64, copy=False)
         yield losses.Block(features=features, proxy=proxies, stratum=stratum)
+
+
+def _formula_of(text: str, population: Population | None, drawn_columns: Mapping[str, AnyArray]) -> Formula:
+    """Return a formula whose categories are those of the population, or else of the drawn units."""
+    if population is None:
+        return Formula(text, drawn_columns)
+    return Formula(text, _first_batch(text, population))
 
 
 def _first_batch(formula: str, population: Population) -> Any:

@@ -375,17 +375,10 @@ def threshold(
         warnings = table.warnings
     if len(score_names) > 2:
         raise InputError("too many scores", given=", ".join(score_names), allowed="one score or two")
-    if table is not None and population is None:
+    if population is None and table is not None:
         population = _population_of_table(sample, labelled_sample, score_names, by)
-    if population is None and sample.population is None and read_population is not None:
-        other_scores = tuple(name for name in score_names if name not in sample.proxy_names)
-        population = read_population(sample, other_scores)
-    if not is_table and population is None and sample.population is None:
-        raise InputError(
-            "the population from which the sample was drawn is required",
-            given="a sample that was read from a file",
-            action="Give the file of the population: population= (--population FILE).",
-        )
+    if population is None and sample.population is None:
+        population = _read_unknown_population(sample, read_population, score_names, is_required=not is_table)
     scored_population = _scored_population(sample, population, score_names, by, is_drawn=not is_table)
     requirement = requirement.of_class(sample)
     outcomes = threshold_outcomes(
@@ -452,6 +445,23 @@ def _population_of_table(
     groups = {name: list(map(str, columns.values(name))) for name in group_names}
     proxies = {name: columns.numbers(name) for name in scores}
     return Population.from_arrays(proxy=proxies, groups=groups, ids=ids)
+
+
+def _read_unknown_population(
+    sample: Sample, read_population: PopulationReader | None, scores: Sequence[str], *, is_required: bool
+) -> Any:
+    """Return the population of a sample that was read from a file; None if it is unknown and not required."""
+    population = None
+    if read_population is not None:
+        other_scores = tuple(name for name in scores if name not in sample.proxy_names)
+        population = read_population(sample, other_scores)
+    if population is None and is_required:
+        raise InputError(
+            "the population from which the sample was drawn is required",
+            given="a sample that was read from a file",
+            action="Give the file of the population: population= (--population FILE).",
+        )
+    return population
 
 
 def _default_score(sample: Sample, table: LabelledTable | None, requirement: SetRequirement) -> str:
