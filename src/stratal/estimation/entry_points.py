@@ -157,12 +157,7 @@ def estimate(
     target = options.pop("target", None)
     # Raises an error for an option that contradicts the question.
     question = sample.question.refine(predicted=options.get("predicted"), target=target)
-    if judge is not None:
-        if estimand is not None:
-            stated_options = f"judge={judge!r} and estimand="
-            raise InputError("a judge is a separate estimand", given=stated_options, action="Leave one out.")
-        estimand = Estimand.class_of_kind("judge")(judge)
-    requested = as_estimand(sample.question.estimand if estimand is None else estimand)
+    requested = _requested_estimand(sample, estimand, judge)
     # The default target is passed only to estimands that support the option.
     if target is not None or question.target == SUPERPOPULATION or "target" in requested.takes:
         target = question.target
@@ -205,6 +200,19 @@ def estimate(
         return with_label_values(result, columns)
     is_right = sample.question.predicts_right
     return with_label_values(result, columns, answers, classes=are_classes, is_right=is_right)
+
+
+def _requested_estimand(
+    sample: Sample, estimand: EstimandLike, judge: str | Sequence[str] | None
+) -> Estimand:
+    """Return the agreement of a judge, or the named estimand; by default that of the sample."""
+    if judge is None:
+        return as_estimand(sample.question.estimand if estimand is None else estimand)
+    if estimand is not None:
+        stated_options = f"judge={judge!r} and estimand="
+        raise InputError("a judge is a separate estimand", given=stated_options, action="Leave one out.")
+    judge_report: Estimand = Estimand.class_of_kind("judge")(judge)
+    return judge_report
 
 
 def compared_answers(

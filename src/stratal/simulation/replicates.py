@@ -361,7 +361,9 @@ def _fit_lam(
     prior = LambdaPrior(bounds=bounds, published=is_published)
     lam_evidence = prior.evidence(moments, truth.proxy_means[:, None], proxy_variances)
     fit = fit_stratified(lam_evidence, proxy_variances, factors, shrinkage)
-    return fit.lam[..., 0], no_parameters if is_published else fit.n_parameters
+    if is_published:
+        return fit.lam[..., 0], no_parameters
+    return fit.lam[..., 0], fit.n_parameters
 
 
 PUBLISHED = "published"
@@ -385,12 +387,11 @@ def replicate_intervals(replicates: Replicates) -> dict[str, tuple[FloatArray, F
         value = np.clip(value, *replicates.bounds)
     # Some methods differ for λ = 0, and a fitted λ may be 0 in some samples only. In this case both intervals
     # are computed, and each replicate uses one of them.
-    if is_fitted.all():
-        cases = [replace(replicates, value=value, uses_proxy=True)]
-    elif is_fitted.any():
-        cases = [replace(replicates, value=value, uses_proxy=uses_proxy) for uses_proxy in (True, False)]
-    else:
-        cases = [replace(replicates, value=value, uses_proxy=False)]
+    cases = [
+        replace(replicates, value=value, uses_proxy=uses_proxy)
+        for uses_proxy in (True, False)
+        if np.any(is_fitted == uses_proxy)
+    ]
 
     def interval_limits(method: str) -> tuple[FloatArray, FloatArray]:
         if method == PUBLISHED:
