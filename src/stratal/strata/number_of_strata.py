@@ -147,7 +147,7 @@ class StratificationRequest:
         `None` ("auto") to choose it by the budget.
     budget : int, optional
     minimum : int
-        Minimum number of labels per stratum, if the number of strata depends on the budget.
+        Minimum number of labels per stratum, at least 1, if the number of strata depends on the budget.
     scaled : bool
         Whether the proxy is on the outcome's scale.
     bounds : (float, float)
@@ -170,7 +170,7 @@ class StratificationRequest:
             # `stratify` requires a budget for "auto".
             assert self.n_strata is not None
             return self.n_strata
-        max_within_budget = max(1, int(share * self.budget) // max(self.minimum, 1))
+        max_within_budget = max(1, int(share * self.budget) // self.minimum)
         if self.n_strata is None:
             return max_within_budget
         return min(self.n_strata, max_within_budget)
