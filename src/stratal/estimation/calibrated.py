@@ -408,15 +408,14 @@ def _fits_with_note(
     if _is_history(method):
         # A history is not compared with other methods: its prior and λ limit the effect of a poor fit.
         fits = units.fits_by_fold("learner", HISTORY)
-        return (
-            fits,
-            f"the prediction from earlier models' results was fitted to the labels, in {len(fits)} folds",
-        )
-    if calibration.is_learner(method):
+        note = f"the prediction from earlier models' results was fitted to the labels, in {len(fits)} folds"
+    elif calibration.is_learner(method):
         fits = select_fits(units, method)
-        return fits, learner_note(fits, method, names)
-    fits = units.fits_by_fold(method)
-    return fits, f"proxy '{names[0]}' was calibrated ({method}), cross-fitted in {len(fits)} folds"
+        note = learner_note(fits, method, names)
+    else:
+        fits = units.fits_by_fold(method)
+        note = f"proxy '{names[0]}' was calibrated ({method}), cross-fitted in {len(fits)} folds"
+    return fits, note
 
 
 def _require_calibration_inputs(options: CalibrationOptions, bounds: tuple[float, float] | None) -> None:

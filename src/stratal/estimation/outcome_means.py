@@ -781,6 +781,7 @@ _BOUND_TOLERANCE = 1e-9
 
 def _bound_notes(computed: float, limited: float) -> tuple[str, ...]:
     """Return a note if the computed mean is outside the bounds, so that the limit is shown instead."""
+    # A mean that is NaN has no note.
     if not abs(computed - limited) >= _BOUND_TOLERANCE:
         return ()
     position = "below the smallest" if computed < limited else "above the largest"
