@@ -29,7 +29,13 @@ from stratal.evaluation.margins import StatedMargins
 from stratal.evaluation.request import EvaluationRequest
 from stratal.evaluation.sources import SOURCE_FORMS, SourceForm, form_of, require_present, table_and_request
 from stratal.labels.accepted_types import labels_with_sample_ids
-from stratal.labels.label_files import is_table, read_labels, read_labels_of_table, split_by_model
+from stratal.labels.label_files import (
+    is_table,
+    read_labels,
+    read_labels_of_table,
+    read_tool_answers,
+    split_by_model,
+)
 from stratal.labels.labels import LABEL_COLUMN, Labels
 from stratal.protocols import JsonMapping
 from stratal.question.chosen_rows import UNKNOWN
@@ -216,7 +222,9 @@ def _reader_of_files(sample: Sample, files: Sequence[Path], request: EvaluationR
         try:
             read_labels(*files, id_name=id_name, value=id_name, order=order)
         except MissingColumnError as error:
-            raise error.with_action("Name the column of the ids: id= (--id COL).") from None
+            # In an export of an annotation tool, the ids are in the data of the tasks.
+            if any(read_tool_answers(path, str(request.id)) is None for path in files):
+                raise error.with_action("Name the column of the ids: id= (--id COL).") from None
 
     def read_column(name: str) -> Labels:
         return read_labels(

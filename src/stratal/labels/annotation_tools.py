@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from stratal.arrays import number_of_text
-from stratal.errors import InputError, LabelError
+from stratal.errors import InputError, LabelError, same_name
 from stratal.labels.label_values import (
     LabelMapping,
     LabelValue,
@@ -362,14 +362,15 @@ def latest_answers(answers: Iterable[ToolAnswer]) -> tuple[ToolAnswer, ...]:
     return tuple(latest.values())
 
 
-def require_text(record: Mapping[str, object], name: str, place: str) -> str:
-    """Return an entry of a record as text, refusing a missing or empty one."""
+_EXPORT_ACTION = (
+    "Import into the tool the file that `stratal study export` wrote, so that the tool exports the ids."
+)
+
+
+def require_text(record: Mapping[str, object], name: str, place: str, action: str = _EXPORT_ACTION) -> str:
+    """Return an entry of a record as text, refusing a missing or empty one with the next step."""
     if record.get(name) in (None, ""):
         keys = ", ".join(list(record)[:8])
-        action = (
-            "Import into the tool the file that `stratal study export` wrote, so that the tool exports the "
-            "ids."
-        )
         raise LabelError(f"{place} has no {name!r}", given=keys, action=action)
     return display_text(record[name])
 
@@ -379,8 +380,10 @@ def read_item_id(data: Mapping[str, object], id_name: str, place: str) -> str:
     names = [ITEM_ID, "id"]
     if id_name != "id":
         names.insert(0, id_name)
-    present = (name for name in names if data.get(name) not in (None, ""))
-    return require_text(data, next(present, ITEM_ID), place)
+    keys = (same_name(name, data) for name in names)
+    present = (key for key in keys if key is not None and data[key] not in (None, ""))
+    action = f"If the ids have another key, name it: id= (--id KEY). Otherwise: {_EXPORT_ACTION}"
+    return require_text(data, next(present, ITEM_ID), place, action)
 
 
 def write_json(path: Path, document: object) -> None:

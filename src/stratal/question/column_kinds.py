@@ -23,7 +23,7 @@ from stratal.question.column_words import (
     WEIGHT_WORDS,
 )
 from stratal.question.content import is_content_text
-from stratal.question.decoding import TRUTH_VALUES, fold_text, truth_number
+from stratal.question.decoding import fold_text, truth_number
 from stratal.question.facts import MAX_CLASS_LENGTH, MAX_RATINGS, MAX_VERDICTS, ColumnFacts
 
 
@@ -174,8 +174,14 @@ def _share_classes(labels: ColumnFacts, other: ColumnFacts) -> bool:
 
 
 def class_key(text: str) -> str:
-    """Return the text by which classes are compared: 1 and True are one class."""
-    return fold_text(TRUTH_VALUES.get(text, text))
+    """Return the text by which classes are recognised: 1, True and 01 are one class.
+
+    The comparison of labels with answers refuses classes that differ in their spelling.
+    """
+    number = truth_number(text)
+    if number.is_integer():
+        return str(int(number))
+    return fold_text(text)
 
 
 def are_scores_in_percent(column: ColumnFacts) -> bool:

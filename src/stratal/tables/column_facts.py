@@ -29,6 +29,9 @@ _MAX_INSPECTED = 200
 # Start of a text that is meant as a number, such as <1%, ~0.8 and 8/10.
 _NUMBER_START = re.compile(r"\W{0,3}\d")
 
+# A whole number with decimals, as programs write it in text files; the group is the number without them.
+_WHOLE_NUMBER = re.compile(r"([+-]?(?:0|[1-9]\d*))\.0+")
+
 # A word in brackets without quotes, in which judges write their verdicts.
 _BRACKETED_WORD = re.compile(r"\[+[^\W\d]\w*\]+")
 
@@ -90,7 +93,7 @@ def facts_of_column(name: str, entries: Sequence[object], is_score_of_log: bool 
     """Return the facts of a column from its entries."""
     present = [entry for entry in entries if not is_missing(entry) and not _is_no_answer(entry)]
     head = present[:_MAX_INSPECTED]
-    texts = {str(plain_text(entry)) for entry in present}
+    texts = {_without_zeros(str(plain_text(entry))) for entry in present}
     # If the first entry is no number, the others need not be converted.
     if _number(plain_text(next(iter(head), ""))) is not None:
         numbers = [_number(text) for text in texts]
@@ -129,6 +132,12 @@ def facts_of_column(name: str, entries: Sequence[object], is_score_of_log: bool 
         differing_entries=differing_entries,
         missing_verdicts=_missing_verdicts(texts),
     )
+
+
+def _without_zeros(text: str) -> str:
+    """Return a whole number without decimals: in a text file, 1.0 is the class 1; other texts as they are."""
+    match = _WHOLE_NUMBER.fullmatch(text)
+    return text if match is None else match[1]
 
 
 def _missing_verdicts(texts: Collection[str]) -> frozenset[str]:

@@ -323,3 +323,28 @@ def test_the_apostrophe_before_what_a_spreadsheet_would_run_is_taken_away_from_e
 
     for name in ("csv", "parquet", "xlsx", "json"):
         assert read_labels(tmp_path / f"labels.{name}").values == ("=x", "@y", "'tis")
+
+
+def test_the_ids_of_an_export_may_have_another_key(tmp_path, run_command):
+    """`--id` was refused by the command, which looked for a column of this name."""
+    population = stratal.Population.from_arrays(ids=[f"q{row}" for row in range(20)])
+    sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=1)
+    sample.write(tmp_path / "sample.parquet")
+
+    def export(key):
+        """Write an export of Label Studio, in which 5 of 20 answers are `Fail`."""
+        tasks = []
+        for row in range(20):
+            choices = {"choices": ["Fail" if row % 4 == 0 else "Pass"]}
+            result = [{"from_name": "verdict", "to_name": "text", "type": "choices", "value": choices}]
+            annotation = {"id": row, "completed_by": 1, "result": result, "was_cancelled": False}
+            tasks.append({"id": 100 + row, "data": {key: f"q{row}"}, "annotations": [annotation]})
+        path = tmp_path / f"{key}.json"
+        path.write_text(json.dumps(tasks), encoding="utf-8")
+        return path
+
+    words = ("estimate", tmp_path / "sample.parquet")
+    done = run_command(*words, export("question"), "--id", "question", "--json")
+    assert json.loads(done.stdout)["estimate"] == 0.75
+    assert json.loads(run_command(*words, export("ID"), "--json").stdout)["estimate"] == 0.75
+    assert "--id KEY" in run_command(*words, export("question")).message

@@ -266,3 +266,17 @@ def test_one_class_in_two_spellings_is_refused():
 
     with pytest.raises(LabelError, match="'False' and '0', which are one class"):
         stratal.evaluate(table)
+
+
+@pytest.mark.parametrize("write", ["{}.0", "{}.00", "{}"])
+def test_whole_numbers_with_decimals_are_the_same_classes_in_text(write):
+    """The mean of the classes was reported: a file has 1.0 for the 1 of a dataframe with empty cells."""
+    draws = np.random.default_rng(0)
+    truth = draws.integers(0, 4, ROWS)
+    predicted = np.where(draws.random(ROWS) < 0.7, truth, draws.integers(0, 4, ROWS))
+    table = {"y_true": truth.tolist(), "y_pred": [write.format(number) for number in predicted]}
+
+    assert stratal.evaluate(table).estimate.value == pytest.approx(np.mean(truth == predicted))
+    padded = table | {"y_pred": [f"{number:02d}" for number in predicted]}
+    with pytest.raises(LabelError, match="no label occurs among the model's answers"):
+        stratal.evaluate(padded)
