@@ -309,16 +309,48 @@ def _extend_for_rare_value(
 
 
 def _rarer_labels(y: FloatArray, weights: FloatArray) -> list[BoolArray]:
-    """Return masks (n,) of the labels that differ from a value which at least half of the labels have.
+    """Return masks (n,) of labels of which few may determine a correlation, none twice.
 
-    There are two masks if two values are equally frequent, or if one value has most labels and another stands
-    for most units: the labels of an oversampled stratum do not show how many units with its value are in the
-    others.
+    They are the labels that differ from a value which at least half of the labels have, and those of
+    `_far_labels`. There are two masks of the first kind if two values are equally frequent, or if one value
+    has most labels and another stands for most units: the labels of an oversampled stratum do not show how
+    many units with its value are in the others.
     """
     values, inverse, counts = np.unique(y, return_inverse=True, return_counts=True)
     half = 0.5 * (1.0 - ROUNDING_ERROR)
     is_frequent = (counts >= half * len(y)) | (np.bincount(inverse, weights) >= half)
-    return [y != value for value in values[is_frequent]]
+    masks = [y != value for value in values[is_frequent]]
+    for far in _far_labels(y, weights):
+        if not any(np.array_equal(far, mask) for mask in masks):
+            masks.append(far)
+    return masks
+
+
+# Largest share of the units of the labels that are far from the others. With a quarter, intervals of 40
+# skewed ratings of five levels would be 1.3 times as wide although they cover .97 anyway; with .15, 1.1 times.
+_MAX_FAR_SHARE = 0.15
+
+
+def _far_labels(y: FloatArray, weights: FloatArray) -> list[BoolArray]:
+    """Return the mask (n,) of the labels that are far from the others; two masks if both ends are as far.
+
+    The division of the labels into low and high ones is that with the largest variance between both (Otsu
+    1979; the k-means of one variable and two clusters). If the others vary a little, no value is frequent,
+    but few far labels determine the correlation nevertheless: of 40 random labels near 0 or, for 5 % of the
+    units, near 1, .68 to .80 of the intervals covered without this.
+    """
+    values, inverse = np.unique(y, return_inverse=True)
+    value_weights = np.bincount(inverse, weights)
+    low_share = np.cumsum(value_weights)[:-1] / value_weights.sum()
+    low_sum = np.cumsum(value_weights * values)[:-1] / value_weights.sum()
+    mean = float(weights @ y / weights.sum())
+    between = (low_sum - low_share * mean) ** 2 / (low_share * (1.0 - low_share))
+    is_best = between >= between.max(initial=0.0) * (1.0 - ROUNDING_ERROR)
+    masks = []
+    for share, cut in zip(low_share[is_best], values[:-1][is_best], strict=True):
+        if min(share, 1.0 - share) <= _MAX_FAR_SHARE:
+            masks.append(y <= cut if share < 0.5 else y > cut)
+    return masks
 
 
 # Largest square of a sampling error, in variances: that of 95 % of normal errors.

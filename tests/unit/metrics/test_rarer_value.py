@@ -285,3 +285,23 @@ def test_graded_labels_that_mostly_have_one_value_are_extended():
     low, high = estimate.confidence_interval()
     inner_low, inner_high = interval.inner.ends(0.95, "two-sided")
     assert low < inner_low or high > inner_high
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_far_labels_are_the_few_at_one_end(sign: float):
+    labels = sign * np.array([0.0, 0.03, 0.01, 0.05, 0.02, 0.08, 0.04, 1.0, 0.06, 0.07])
+
+    (far,) = associations._far_labels(labels, np.full(10, 0.1))
+
+    assert np.flatnonzero(far).tolist() == [7]
+
+
+def test_there_are_no_far_labels_among_evenly_spread_ones():
+    assert associations._far_labels(np.linspace(0.0, 1.0, 20), np.full(20, 0.05)) == []
+    assert associations._far_labels(np.zeros(3), np.full(3, 1 / 3)) == []
+
+
+def test_a_rare_value_has_one_extension():
+    labels = np.array([0.0] * 9 + [1.0])
+
+    assert len(associations._rarer_labels(labels, np.full(10, 0.1))) == 1
