@@ -91,6 +91,12 @@ class Weighting(Record, ABC):
             return None
         return self.group_clusters_of(member)
 
+    def sampled_clusters(self, member: BoolArray) -> GroupClusters | None:
+        """Return the clusters of the member units (n,); None also for a census, which has all clusters."""
+        if self.census:
+            return None
+        return self.group_clusters(member)
+
     def group_clusters_of(self, member: BoolArray | None) -> GroupClusters:
         """Return the clusters of the member units (n,); units that were drawn individually are clusters."""
         n = len(self.weights)

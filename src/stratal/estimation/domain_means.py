@@ -58,10 +58,7 @@ def domain_mean(
     n = int(member.sum())
     if n == 0:
         return undefined_estimate(weighting, 0, bounds, "no labelled unit", target=target)
-    if weighting.census:
-        clusters = None
-    else:
-        clusters = weighting.group_clusters(member)
+    clusters = weighting.sampled_clusters(member)
     result = ratio_of_means(inside * z, inside, weighting, target, member)
     if clusters is not None and clusters.degrees_of_freedom == 0.0:
         unknown = replace(result, design_variance=np.nan)

@@ -17,7 +17,6 @@ import scipy
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import Weighting
-from stratal.designs.group_clusters import GroupClusters
 from stratal.errors import InputError
 from stratal.estimation.domain_means import (
     adjust_for_few_clusters,
@@ -135,7 +134,7 @@ class Confusion:
         if not np.isfinite(value):
             estimate = self._macro_with_unseen_classes(name, class_or_average, target)
             return estimate or undefined_estimate(self.weighting, n, bounds, note, target=target)
-        clusters = self._clusters_of(counted)
+        clusters = self.weighting.sampled_clusters(counted)
         if clusters is not None and isinstance(class_or_average, int) and name in RATES:
             # For clusters, a rate is the mean of a domain, whose interval allows for the number of clusters.
             all_units = np.ones(len(self.true), dtype=bool)
@@ -171,12 +170,6 @@ class Confusion:
             standard_error=float(np.sqrt(max(variance, 0.0))),
             reference_population=reference_population,
         )
-
-    def _clusters_of(self, counted: BoolArray) -> GroupClusters | None:
-        """Return the clusters with counted units (n,); None without clusters, and for a census."""
-        if self.weighting.census:
-            return None
-        return self.weighting.group_clusters(counted)
 
     def _interval_and_variance(
         self,
@@ -242,7 +235,7 @@ class Confusion:
         """
         bounds = _bounds_of(name)
         value = result.value
-        clusters = self._clusters_of(counted)
+        clusters = self.weighting.sampled_clusters(counted)
         is_f1_of_class = name == "f1" and isinstance(class_or_average, int)
         of_trials = smoothed
         if is_f1_of_class:

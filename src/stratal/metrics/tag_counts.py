@@ -229,10 +229,7 @@ def ratio_of_counts(
     if not np.isfinite(result.value):
         note = "no labelled unit counts towards its denominator"
         return undefined_estimate(weighting, n, bounds, note, target=target)
-    if weighting.census:
-        clusters = None
-    else:
-        clusters = weighting.group_clusters(counted)
+    clusters = weighting.sampled_clusters(counted)
     if clusters is not None and clusters.degrees_of_freedom == 0.0:
         return estimate_without_interval(result, clusters, weighting, counted, bounds, target)
     of_trials, smoothed_variance = _interval_of_trials(numerator, denominator, inside, weighting, target)
