@@ -285,10 +285,10 @@ def _extend_for_rare_value(
     weighting: Weighting,
     target: str,
 ) -> Interval:
-    """Return the interval, extended if few labels (n,) differ from their most frequent value.
+    """Return the interval, extended if few labels (n,) determine it: see `_rarer_labels`.
 
-    With 1 to 6 such labels among 30 to 100, .77 to .92 of the intervals of Pearson's correlation covered, and
-    .72 to .92 of those of the intraclass correlation.
+    If 1 to 6 of 30 to 100 labels differ from the most frequent value, .77 to .92 of the intervals of
+    Pearson's correlation covered without this, and .72 to .92 of those of the intraclass correlation.
     """
     weights = weighting.weights / weighting.total
     x, y = _standardise(x, y, weights, on_common_scale=statistic.compares_means)
@@ -327,7 +327,8 @@ def _rarer_labels(y: FloatArray, weights: FloatArray) -> list[BoolArray]:
 
 
 # Largest share of the units of the labels that are far from the others. With a quarter, intervals of 40
-# skewed ratings of five levels would be 1.3 times as wide although they cover .97 anyway; with .15, 1.1 times.
+# skewed ratings of five levels would be 1.3 times as wide although they cover .97 anyway; with .15, they are
+# 1.1 times as wide.
 _MAX_FAR_SHARE = 0.15
 
 
