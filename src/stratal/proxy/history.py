@@ -437,9 +437,8 @@ def _prediction_losses(results: IntArray, left_out: IntArray, rank: int) -> Floa
     for model_results in results[:, left_out].T:
         has_label = model_results[:n_labels] >= 0
         predicted_items = np.flatnonzero(model_results[n_labels:] >= 0) + n_labels
-        posterior = FactorPosterior.of(
-            values[:n_labels, 1:][has_label], model_results[:n_labels][has_label].astype(np.float64)
-        )
+        labels = model_results[:n_labels][has_label].astype(np.float64)
+        posterior = FactorPosterior.of(values[:n_labels, 1:][has_label], labels)
         probabilities = posterior.predict(values[predicted_items, 1:])
         probabilities = np.clip(probabilities, MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
         is_correct = model_results[predicted_items] == 1

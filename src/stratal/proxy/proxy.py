@@ -311,10 +311,10 @@ def checked_probabilities(name: str, values: object) -> AnyArray:
         array = np.stack([1.0 - array, array], axis=1)
     if array.ndim != 2 or array.shape[1] < 2:
         raise InputError(f"{name} have an unsupported shape", given=f"shape {array.shape}", allowed=_SHAPES)
-    is_valid = (array.min(axis=1) >= -_NEGATIVE_TOLERANCE) & (
-        np.abs(array.sum(axis=1, dtype=np.float64) - 1.0) <= SUM_TOLERANCE
-    )
+    row_sums = array.sum(axis=1, dtype=np.float64)
     # NaN is invalid too, since comparisons with it are false.
+    is_valid = array.min(axis=1) >= -_NEGATIVE_TOLERANCE
+    is_valid &= np.abs(row_sums - 1.0) <= SUM_TOLERANCE
     if not is_valid.all():
         row = int(np.argmin(is_valid))
         raise InputError(

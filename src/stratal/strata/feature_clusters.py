@@ -109,7 +109,8 @@ def rows_of_levels(
         else:
             levels = np.asarray(batch[by]).astype(str)
         levels_present, codes = np.unique(levels, return_inverse=True)
-        rows = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+        level_ends = np.cumsum(np.bincount(codes))
+        rows = np.split(np.argsort(codes, kind="stable"), level_ends[:-1])
         for level, level_rows in zip(levels_present.tolist(), rows, strict=True):
             if level in rows_by_level:
                 # Every stride-th row of the level is selected, also across batches.

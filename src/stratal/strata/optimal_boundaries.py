@@ -85,7 +85,8 @@ class PrefixSums:
             [np.ones_like(centred), centred, centred**2, distribution.conditional_variances]
         )
         # The sums start at the anchor. Those before it are negative.
-        sums_before = -np.cumsum(terms[:, :anchor][:, ::-1], axis=1)[:, ::-1]
+        terms_before = terms[:, :anchor][:, ::-1]
+        sums_before = -np.cumsum(terms_before, axis=1)[:, ::-1]
         sums_after = np.cumsum(terms[:, anchor:], axis=1)
         return cls(*np.hstack([sums_before, np.zeros((4, 1)), sums_after]))
 

@@ -240,7 +240,8 @@ def expected_deviations(strata: Moments) -> FloatArray:
     ratios = np.minimum(ratios, 1.0)
     shrunk_ratios = ratios + VARIANCE_SHRINKAGE * (pooled_ratio - ratios)
     rates = possible_rates(weights, means)
-    return np.asarray((high - low) * np.sqrt(shrunk_ratios * (rates * (1.0 - rates)).mean(axis=0)))
+    max_variances_over_slopes = (rates * (1.0 - rates)).mean(axis=0)
+    return np.asarray((high - low) * np.sqrt(shrunk_ratios * max_variances_over_slopes))
 
 
 def possible_rates(weights: FloatArray | IntArray, means: FloatArray) -> FloatArray:
