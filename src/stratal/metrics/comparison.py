@@ -583,7 +583,7 @@ class Comparisons(Estimates):
         leaderboard = self.leaderboard(confidence_level)
         if leaderboard:
             are_shares = all(row["share"] for row in self.rows(confidence_level))
-            tables.insert(0, leaderboard_table(leaderboard, confidence_level, share=are_shares))
+            tables.insert(0, leaderboard_table(leaderboard, confidence_level, is_share=are_shares))
         return Page(tables=tables, notes=format_notes(self.notes))
 
 

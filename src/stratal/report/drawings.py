@@ -123,7 +123,7 @@ class Drawing:
 
 
 def forest_drawing(
-    name: str, title: str, rows: Sequence[ReportRow], share: bool, *, margin: float = 0.0
+    name: str, title: str, rows: Sequence[ReportRow], is_share: bool, *, margin: float = 0.0
 ) -> Drawing:
     """Return a drawing of intervals, one per row, with names and values above them.
 
@@ -133,22 +133,22 @@ def forest_drawing(
     if len(rows) > _MAX_ROWS:
         title = f"{title}: the first {_MAX_ROWS} of {len(rows):,}"
         rows = rows[:_MAX_ROWS]
-    scale = _forest_scale(rows, share, margin)
+    scale = _forest_scale(rows, is_share, margin)
     bottom = _ROW_HEIGHT * len(rows) + 8
     marks = [svg_line(_LEFT, bottom, _RIGHT, bottom, "axis")]
     for tick in ticks(scale.low, scale.high):
         x = scale(tick)
         marks += [
             svg_line(x, 0, x, bottom, "grid"),
-            svg_text(x, bottom + 15, tick_text(tick, share), "tick", "middle"),
+            svg_text(x, bottom + 15, tick_text(tick, is_share), "tick", "middle"),
         ]
     for index, row in enumerate(rows):
-        marks += _row_marks(row, scale, _ROW_HEIGHT * index + 28, share)
-    description = "; ".join(f"{row['name']}: {_row_text(row, share)}" for row in rows)
+        marks += _row_marks(row, scale, _ROW_HEIGHT * index + 28, is_share)
+    description = "; ".join(f"{row['name']}: {_row_text(row, is_share)}" for row in rows)
     return Drawing(name, title, description, _ROW_HEIGHT * len(rows) + 30, marks)
 
 
-def _forest_scale(rows: Sequence[ReportRow], share: bool, margin: float) -> Scale:
+def _forest_scale(rows: Sequence[ReportRow], is_share: bool, margin: float) -> Scale:
     """Return the horizontal scale that contains all values and limits, extended by a margin."""
     values = [value for row in rows for value in (row["estimate"], *(row["confidence_interval"] or ()))]
     numbers = [float(value) for value in values if value is not None]
@@ -158,13 +158,13 @@ def _forest_scale(rows: Sequence[ReportRow], share: bool, margin: float) -> Scal
         high = max(numbers)
         extension = margin * (high - low)
         ends = [low - extension, high + extension]
-        if share and low >= 0 and high <= 1:
+        if is_share and low >= 0 and high <= 1:
             ends = [max(ends[0], 0.0), min(ends[1], 1.0)]
     # Leave space for the marks of the limits.
     return Scale.of(ends, _LEFT + 6, _RIGHT - 6)
 
 
-def _row_marks(row: ReportRow, scale: Scale, y: float, share: bool) -> list[str]:
+def _row_marks(row: ReportRow, scale: Scale, y: float, is_share: bool) -> list[str]:
     """Return the SVG elements of a row: name, value, interval and dot."""
     row_class = "other"
     name_class = "name"
@@ -175,7 +175,7 @@ def _row_marks(row: ReportRow, scale: Scale, y: float, share: bool) -> list[str]
         radius = 5
     marks = [
         svg_text(_LEFT, y - 14, _shorten(row["name"]), name_class),
-        svg_text(_RIGHT, y - 14, _row_text(row, share), "value", "end"),
+        svg_text(_RIGHT, y - 14, _row_text(row, is_share), "value", "end"),
     ]
     if row["confidence_interval"] is not None:
         low, high = scale.ends(row["confidence_interval"])
@@ -193,14 +193,14 @@ def _shorten(name: str) -> str:
     return f"{name[: _NAME_LENGTH // 2 - 1]}…{name[-(_NAME_LENGTH // 2) :]}"
 
 
-def _row_text(row: ReportRow, share: bool) -> str:
+def _row_text(row: ReportRow, is_share: bool) -> str:
     """Return the value and the interval of a row as text; one of them may be missing."""
     interval = row["confidence_interval"]
     if interval is None:
-        return value_text(row["estimate"], share)
+        return value_text(row["estimate"], is_share)
     if row["estimate"] is None:
-        return interval_text(interval, share)
-    return f"{value_text(row['estimate'], share)} ({interval_text(interval, share)})"
+        return interval_text(interval, is_share)
+    return f"{value_text(row['estimate'], is_share)} ({interval_text(interval, is_share)})"
 
 
 def calibration_drawing(
@@ -259,36 +259,34 @@ def plot_axes(
     x_title: str,
     y_title: str,
     *,
-    share: bool = False,
+    is_share: bool = False,
     title_offset: float = 36,
 ) -> list[str]:
     """Return the SVG elements of two axes with ticks, a grid and titles; shares are in percent."""
-    middle = 0.5 * (y_scale.start + y_scale.end)
     marks = []
     for tick in ticks(y_scale.low, y_scale.high):
         y = y_scale(tick)
         marks.append(svg_line(x_scale.start, y, x_scale.end, y, "grid"))
-        marks.append(svg_text(x_scale.start - 6, y + 4, tick_text(tick, share), "tick", "end"))
-    x_ticks = [
-        svg_text(x_scale(tick), y_scale.start + 16, tick_text(tick, share), "tick", "middle")
+        marks.append(svg_text(x_scale.start - 6, y + 4, tick_text(tick, is_share), "tick", "end"))
+    marks += [
+        svg_text(x_scale(tick), y_scale.start + 16, tick_text(tick, is_share), "tick", "middle")
         for tick in ticks(x_scale.low, x_scale.high)
     ]
-    return [
-        *marks,
-        *x_ticks,
-        svg_line(x_scale.start, y_scale.start, x_scale.end, y_scale.start, "axis"),
-        svg_line(x_scale.start, y_scale.start, x_scale.start, y_scale.end, "axis"),
-        svg_text(
-            0.5 * (x_scale.start + x_scale.end), y_scale.start + title_offset, x_title, "name", "middle"
-        ),
-        f'<text x="12" y="{middle:g}" class="name" text-anchor="middle" '
-        f'transform="rotate(-90 12 {middle:g})">{escape(y_title)}</text>',
-    ]
+    marks.append(svg_line(x_scale.start, y_scale.start, x_scale.end, y_scale.start, "axis"))
+    marks.append(svg_line(x_scale.start, y_scale.start, x_scale.start, y_scale.end, "axis"))
+    x_middle = 0.5 * (x_scale.start + x_scale.end)
+    marks.append(svg_text(x_middle, y_scale.start + title_offset, x_title, "name", "middle"))
+    y_middle = 0.5 * (y_scale.start + y_scale.end)
+    marks.append(
+        f'<text x="12" y="{y_middle:g}" class="name" text-anchor="middle" '
+        f'transform="rotate(-90 12 {y_middle:g})">{escape(y_title)}</text>'
+    )
+    return marks
 
 
-def tick_text(tick: float, share: bool) -> str:
+def tick_text(tick: float, is_share: bool) -> str:
     """Return the label of a tick, in percent for shares."""
-    if share:
+    if is_share:
         return f"{100 * tick:.6g}%"
     return f"{tick:g}"
 

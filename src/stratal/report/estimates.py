@@ -118,7 +118,7 @@ BAR_CHARACTERS = 24
 
 
 def leaderboard_table(
-    rows: JsonRows, confidence_level: float, *, share: bool, bars: bool = True
+    rows: JsonRows, confidence_level: float, *, is_share: bool, bars: bool = True
 ) -> ReportTable:
     """Return the table of a leaderboard.
 
@@ -128,7 +128,7 @@ def leaderboard_table(
         `rank` (first and last possible rank, or None), `model`, `mean`, `confidence_interval`, and `to_best`:
         difference to the best model and its interval, None for the best itself.
     confidence_level : float
-    share : bool
+    is_share : bool
         Whether the means are shares, shown in percent.
     bars : bool
         Whether to draw the intervals with characters, for output without figures.
@@ -143,23 +143,23 @@ def leaderboard_table(
         interval = row["confidence_interval"]
         if interval is None:
             return None
-        return interval_text(interval, share)
+        return interval_text(interval, is_share)
 
     def difference_entry(row: JsonMapping) -> str | None:
         if row["to_best"] is None:
             return None
-        return difference_text(row["to_best"], share)
+        return difference_text(row["to_best"], is_share)
 
     def difference_interval_entry(row: JsonMapping) -> str | None:
         interval = row["to_best_interval"]
         if interval is None:
             return None
-        return difference_interval_text(interval, share)
+        return difference_interval_text(interval, is_share)
 
     columns: JsonDict = {
         "rank": lambda row: rank_text(row["rank"]),
         "model": "model",
-        "mean": lambda row: value_text(row["mean"], share),
+        "mean": lambda row: value_text(row["mean"], is_share),
         level: interval_entry,
         "": lambda row: bar(row["confidence_interval"], row["mean"], lowest, highest),
         "to the best": difference_entry,
@@ -227,7 +227,7 @@ def _tables(result: JsonMapping) -> list[ReportTable]:
     if len(strata) > 1 and any(row["mean"] is not None for row in strata):
         tables.append(table_of("Strata", strata, _STRATUM_COLUMNS))
     if "leaderboard" in result:
-        tables.append(leaderboard_table(result["leaderboard"], level, share=result["share"]))
+        tables.append(leaderboard_table(result["leaderboard"], level, is_share=result["share"]))
     for kind, title in TABLES.items():
         if kind == "judge" and kind in result:
             tables += judge_tables(result[kind], level_text(level))
@@ -247,22 +247,22 @@ def _forecast_sentences(estimate: JsonMapping) -> list[str]:
     rows: JsonRows = estimate.get("more_labels") or ()
     if len(rows) < 2:
         return []
-    share = estimate["share"]
+    is_share = estimate["share"]
     middle = rows[len(rows) // 2]
     last = rows[-1]
     if middle["half_width"] == 0:
         return [f"With all {middle['labels']:,} labels: exact"]
-    sentence = f"With {middle['labels']:,} labels: interval about {_width_of_forecast(middle, share)} wide"
+    sentence = f"With {middle['labels']:,} labels: interval about {_width_of_forecast(middle, is_share)} wide"
     if middle is last:
         return [sentence]
     if last["half_width"] == 0:
         return [f"{sentence}; with all {last['labels']:,}: exact"]
-    return [f"{sentence}; with {last['labels']:,}: {_width_of_forecast(last, share).removesuffix(POINTS)}"]
+    return [f"{sentence}; with {last['labels']:,}: {_width_of_forecast(last, is_share).removesuffix(POINTS)}"]
 
 
-def _width_of_forecast(row: JsonMapping, share: bool) -> str:
+def _width_of_forecast(row: JsonMapping, is_share: bool) -> str:
     """Return the expected width of the interval with the labels of a forecast."""
-    return width_text(2 * row["half_width"], share)
+    return width_text(2 * row["half_width"], is_share)
 
 
 def answer_page(result: JsonMapping, quantity: str = "") -> Page:
@@ -294,7 +294,7 @@ def answer_page(result: JsonMapping, quantity: str = "") -> Page:
         if not rows or is_sentence:
             continue
         if kind == "comparisons" and leaderboard:
-            tables.append(leaderboard_table(leaderboard, level, share=result["share"]))
+            tables.append(leaderboard_table(leaderboard, level, is_share=result["share"]))
         else:
             tables.append(_answer_table(rows, kind, level))
     first_warning = result.get("warnings", ())[:1]
@@ -387,9 +387,9 @@ def _comparison_sentence(row: JsonMapping, level: float) -> str:
     value = row["estimate"]
     if ends is None or value is None:
         return f"{first} and {second}: undecided (no interval)."
-    share = bool(row.get("share"))
-    difference = f"{first} − {second}: {difference_text(value, share)}"
-    difference += f" ({level_text(level)} {difference_interval_text(ends, share)})"
+    is_share = bool(row.get("share"))
+    difference = f"{first} − {second}: {difference_text(value, is_share)}"
+    difference += f" ({level_text(level)} {difference_interval_text(ends, is_share)})"
     low, high = ends
     if low is not None and low > 0:
         return f"{first} is above {second}. {difference}"
@@ -492,7 +492,7 @@ def sentences(estimate: JsonMapping, *, details: bool = True, equivalent_labels:
     if equivalent_labels:
         lines += _equivalent_labels(estimate)
     if n_unlabelled(estimate):
-        lines.append(missing_text(estimate["nonresponse"], share=bool(estimate.get("share"))))
+        lines.append(missing_text(estimate["nonresponse"], is_share=bool(estimate.get("share"))))
     lines += verdict_lines(estimate)
     if "disagreements" in estimate:
         file = estimate["disagreements"]
@@ -616,7 +616,7 @@ def value_with_interval(estimate: JsonMapping) -> str:
     if ends is None:
         return f"{_value_text(estimate)}; {_no_interval_reason(estimate)}"
     if _is_difference_of_shares(estimate):
-        interval = difference_interval_text(ends, share=True)
+        interval = difference_interval_text(ends, is_share=True)
     else:
         interval = interval_text(ends, bool(estimate.get("share")))
     return f"{_value_text(estimate)} ({level_text(estimate['confidence_level'])} {interval})"
@@ -626,7 +626,7 @@ def _value_text(estimate: JsonMapping) -> str:
     """Return the value of an estimate: in percent, in percentage points, or as a number."""
     value = estimate["estimate"]
     if _is_difference_of_shares(estimate):
-        return difference_text(value, share=True)
+        return difference_text(value, is_share=True)
     return value_text(value, bool(estimate.get("share")))
 
 
@@ -693,16 +693,16 @@ def n_unlabelled(estimate: JsonMapping) -> int:
     return int(counts["drawn"] - counts["labelled"])
 
 
-def missing_text(counts: JsonMapping, *, share: bool) -> str:
+def missing_text(counts: JsonMapping, *, is_share: bool) -> str:
     """Return the sentences on drawn units without a label, with the worst case of the estimate if known.
 
-    `share` states whether the estimate is a share, shown in percent.
+    `is_share` states whether the estimate is a share, shown in percent.
     """
     ends = counts.get("worst_bounds")
     text = f"{unlabelled_text(counts['drawn'], counts['labelled'])}."
     if ends is None:
         return text
-    low, high = (value_text(end, share) for end in ends)
+    low, high = (value_text(end, is_share) for end in ends)
     return (
         f"{text} If all units without a label had the lowest possible outcome, the estimate without a proxy "
         f"would be {low}; with the highest possible outcome, {high}."

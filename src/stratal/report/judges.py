@@ -64,15 +64,15 @@ def _judge_sentence(judge: str, metrics: MetricRows) -> str:
     """Return the sentence on the agreement of a judge with people's labels, which are classes or numbers."""
     if ("agreement", None) not in metrics:
         metric_texts = [
-            f"{name.replace('_', ' ')} {value_and_interval(row, share=False)}"
+            f"{name.replace('_', ' ')} {value_and_interval(row, is_share=False)}"
             for (name, _), row in metrics.items()
         ]
         return f"{judge!r} and people: {', '.join(metric_texts)}."
     agreement = value_and_interval(metrics["agreement", None])
-    kappa = value_and_interval(metrics["kappa", None], share=False)
+    kappa = value_and_interval(metrics["kappa", None], is_share=False)
     sentence = f"{judge!r} agrees with people on {agreement} of units, with a kappa of {kappa}"
     if ("no_verdict", None) in metrics:
-        share = value_text(metrics["no_verdict", None]["estimate"], share=True)
+        share = value_text(metrics["no_verdict", None]["estimate"], is_share=True)
         sentence += f"; the {share} of units without a verdict are excluded"
     classes = _classes_by_rarity(metrics)
     if len(classes) != 2:
@@ -146,7 +146,7 @@ def judge_notes(rows: JsonRows) -> list[str]:
         return []
     names = ("prevalence", "predicted_prevalence", "rogan_gladen")
     by_labels, by_judge_alone, rogan_gladen = (metrics[name, classes[0]] for name in names)
-    judge_share = value_text(by_judge_alone["estimate"], share=True)
+    judge_share = value_text(by_judge_alone["estimate"], is_share=True)
     text = (
         f"the share of {classes[0]!r} is {value_and_interval(by_labels)} by the labels. {judge!r} alone "
         f"gives {judge_share}, which is not corrected. Rogan & Gladen's correction gives "
@@ -184,8 +184,8 @@ def judge_reading_lines(estimate: JsonMapping) -> list[str]:
     rows = {row["name"]: row for row in estimate.get("judge_readings") or ()}
     if len(rows) < 2:
         return []
-    share = estimate["share"]
-    value_texts = [f"{name} {value_and_interval(row, share)}" for name, row in rows.items()]
+    is_share = estimate["share"]
+    value_texts = [f"{name} {value_and_interval(row, is_share)}" for name, row in rows.items()]
     lines = [capitalise(f"{', '.join(value_texts)}.")]
     judge = rows.get(JUDGE_ONLY)
     reported = next(iter(rows.values()))
@@ -196,7 +196,7 @@ def judge_reading_lines(estimate: JsonMapping) -> list[str]:
         return lines
     scale = 1.0
     unit = ""
-    if share:
+    if is_share:
         scale = 100.0
         unit = " points"
     errors = sorted(scale * (judge["estimate"] - end) for end in ends)

@@ -342,7 +342,7 @@ def detection_page(detection: JsonMapping) -> Page:
     """Return the page of the number of labels that detect a difference (`plan_to_detect`)."""
     level = level_text(detection["confidence_level"])
     power = f"{100 * detection['power']:g}% power"
-    difference = width_text(detection["detect"], share=True)
+    difference = width_text(detection["detect"], is_share=True)
     return Page(
         lines=[f"Labels to detect a difference of {difference} with {power} ({level}):"],
         tables=[table_of("", detection["detections"], ("comparison", "labels"))],

@@ -132,13 +132,13 @@ def _judge_section(findings: FindingsDict) -> Page:
                 name = _JUDGE_RATES[row["metric"]].format(**row)
                 rates.append({**row, "name": name, "reported": row["metric"] == "agreement"})
         if rates:
-            drawings.append(forest_drawing(f"judge-{index}", f"{judge}: rates", rates, share=True))
+            drawings.append(forest_drawing(f"judge-{index}", f"{judge}: rates", rates, is_share=True))
     corrected = [
         {**row, "name": f"{row['judge']}: {row['metric']}"}
         for row in rows
         if row["metric"] in _CHANCE_CORRECTED_METRICS
     ]
-    drawings.append(forest_drawing("kappas", "Beyond chance (1 is perfect)", corrected, share=False))
+    drawings.append(forest_drawing("kappas", "Beyond chance (1 is perfect)", corrected, is_share=False))
     return Page(
         lines=[
             *judges.judge_sentences(rows, _MAX_JUDGES),
@@ -161,7 +161,7 @@ def _models_section(findings: FindingsDict) -> Page:
         for row in leaderboard
     ]
     level = findings["confidence_level"]
-    table = estimates.leaderboard_table(leaderboard, level, share=findings["share"], bars=False)
+    table = estimates.leaderboard_table(leaderboard, level, is_share=findings["share"], bars=False)
     return Page(
         title="Models",
         name="models",
@@ -177,7 +177,7 @@ def _models_section(findings: FindingsDict) -> Page:
 def _side_by_side_section(findings: FindingsDict, rows: JsonRows) -> Page:
     """Return the section that compares the reported estimate with other estimates from the same labels."""
     title = "Estimates side by side"
-    share = findings["share"]
+    is_share = findings["share"]
 
     def name_entry(row: JsonMapping) -> str:
         if row["reported"]:
@@ -188,11 +188,11 @@ def _side_by_side_section(findings: FindingsDict, rows: JsonRows) -> Page:
         interval = row["confidence_interval"]
         if interval is None:
             return None
-        return interval_text(interval, share)
+        return interval_text(interval, is_share)
 
     columns = {
         "reading": name_entry,
-        "estimate": lambda row: value_text(row["estimate"], share),
+        "estimate": lambda row: value_text(row["estimate"], is_share),
         level_text(findings["confidence_level"]): interval_entry,
         "what it is": "what",
     }
@@ -217,15 +217,15 @@ def _side_by_side_section(findings: FindingsDict, rows: JsonRows) -> Page:
 
 def _strata_section(findings: FindingsDict, strata: JsonRows) -> Page:
     """Return the section on the strata and the allocation of the labels."""
-    share = findings["share"]
+    is_share = findings["share"]
     columns = {
         "stratum": "name",
         "units": "size",
         "drawn": "drawn",
         "labelled": "n",
-        "mean proxy": _value_column("proxy_mean", _are_proxy_shares(strata, share)),
-        "mean outcome": _value_column("mean", share),
-        "sd": _deviation_column("standard_deviation", share),
+        "mean proxy": _value_column("proxy_mean", _are_proxy_shares(strata, is_share)),
+        "mean outcome": _value_column("mean", is_share),
+        "sd": _deviation_column("standard_deviation", is_share),
     }
     rows = [{**row, "name": f"{position}. {row['name']}"} for position, row in enumerate(strata, 1)]
     n_drawn = sum(row["drawn"] for row in rows)
@@ -248,46 +248,46 @@ def _strata_section(findings: FindingsDict, strata: JsonRows) -> Page:
     )
 
 
-def _value_column(key: str, share: bool) -> Callable[[JsonMapping], float | str | None]:
+def _value_column(key: str, is_share: bool) -> Callable[[JsonMapping], float | str | None]:
     """Return a function of a row that returns its value; that of a share as text in percent."""
 
     def entry(row: JsonMapping) -> float | str | None:
         value: float | None = row[key]
-        if value is None or not share:
+        if value is None or not is_share:
             return value
-        return value_text(value, share)
+        return value_text(value, is_share)
 
     return entry
 
 
-def _deviation_column(key: str, share: bool) -> Callable[[JsonMapping], float | str | None]:
+def _deviation_column(key: str, is_share: bool) -> Callable[[JsonMapping], float | str | None]:
     """Return a function of a row that returns its standard deviation; that of shares as text in points."""
 
     def entry(row: JsonMapping) -> float | str | None:
         value: float | None = row.get(key)
-        if value is None or not share:
+        if value is None or not is_share:
             return value
         return f"{points_text(value).removeprefix('+')}{POINTS}"
 
     return entry
 
 
-def _interval_column(key: str, share: bool) -> Callable[[JsonMapping], Any]:
+def _interval_column(key: str, is_share: bool) -> Callable[[JsonMapping], Any]:
     """Return a function of a row that returns its interval; that of a share as text in percent."""
 
     def entry(row: JsonMapping) -> Any:
         ends = row[key]
-        if ends is None or not share:
+        if ends is None or not is_share:
             return ends
-        return interval_text(ends, share)
+        return interval_text(ends, is_share)
 
     return entry
 
 
-def _are_proxy_shares(rows: JsonRows, share: bool) -> bool:
+def _are_proxy_shares(rows: JsonRows, is_share: bool) -> bool:
     """Return whether the means of a proxy are shares: outcomes are, and all means lie between 0 and 1."""
     means = [row["proxy_mean"] for row in rows if row.get("proxy_mean") is not None]
-    return share and all(0 <= mean <= 1 for mean in means)
+    return is_share and all(0 <= mean <= 1 for mean in means)
 
 
 # A proxy that explains less than half a percent of the variance is not mentioned: it rounds to 0%.
@@ -309,36 +309,35 @@ def _proxy_quality_lines(check: JsonMapping) -> list[str]:
     return lines
 
 
-def _bias_lines(check: JsonMapping, level: str, share: bool) -> list[str]:
+def _bias_lines(check: JsonMapping, level: str, is_share: bool) -> list[str]:
     """Return the sentence on the mean difference of proxy and labels, in points for shares; [] if unknown."""
     bias = check["bias"]
     if bias is None:
         return []
     low, high = bias["confidence_interval"]
     if low * high <= 0:
-        limits = f"{_difference_limit_text(low, share)} to {_difference_limit_text(high, share)}"
+        limits = f"{_difference_limit_text(low, is_share)} to {_difference_limit_text(high, is_share)}"
         interval = f"{level} of the difference: {limits}, which includes 0"
     else:
         # The interval is that of the absolute difference: the sentence states the direction.
         smaller, larger = sorted((abs(low), abs(high)))
-        interval = (
-            f"{level} {_difference_limit_text(smaller, share)} to {_difference_limit_text(larger, share)}"
-        )
+        limits = f"{_difference_limit_text(smaller, is_share)} to {_difference_limit_text(larger, is_share)}"
+        interval = f"{level} {limits}"
     difference = bias["estimate"]
     if difference > 0:
         direction = "above"
     else:
         direction = "below"
-    size = width_text(abs(difference), share)
+    size = width_text(abs(difference), is_share)
     return [
         f"On the labelled units, the weighted mean of the proxy is {size} {direction} that of the labels "
         f"({interval})."
     ]
 
 
-def _difference_limit_text(value: float, share: bool) -> str:
+def _difference_limit_text(value: float, is_share: bool) -> str:
     """Return one end of the interval of a difference of proxy and labels, without the unit."""
-    if share:
+    if is_share:
         return points_text(value)
     return f"{value:.2g}"
 
@@ -346,14 +345,14 @@ def _difference_limit_text(value: float, share: bool) -> str:
 def _calibration_section(findings: FindingsDict, check: JsonMapping) -> Page:
     """Return the section that compares the proxy with the labels."""
     level = level_text(findings["confidence_level"])
-    share = findings["share"]
+    is_share = findings["share"]
     columns = {
         "proxy from": "from",
         "to": "to",
         "labels": "n",
-        "mean proxy": _value_column("proxy_mean", _are_proxy_shares(check["bins"], share)),
-        "mean outcome": _value_column("outcome_mean", share),
-        level: _interval_column("confidence_interval", share),
+        "mean proxy": _value_column("proxy_mean", _are_proxy_shares(check["bins"], is_share)),
+        "mean outcome": _value_column("outcome_mean", is_share),
+        level: _interval_column("confidence_interval", is_share),
     }
     drawings = []
     # A single bin is no curve.
@@ -364,7 +363,7 @@ def _calibration_section(findings: FindingsDict, check: JsonMapping) -> Page:
             f"Mean label and mean of the proxy {check['proxy']!r}, in groups of units with similar proxies. "
             "If the proxy is calibrated, the two means are equal. An inaccurate proxy makes the interval "
             "wider, but does not bias the estimate.",
-            *_bias_lines(check, level, share),
+            *_bias_lines(check, level, is_share),
             *_proxy_quality_lines(check),
         ],
         drawings=drawings,
@@ -461,18 +460,18 @@ def new_answers_page(evaluation: JsonMapping, title: str) -> Page:
     """Return the page of new answers with unknown outcomes: estimate, verdicts and required labels."""
     new = evaluation["new_version"]
     new_estimate = new["new"]
-    share = bool(new["old"].get("share"))
+    is_share = bool(new["old"].get("share"))
     if new_estimate["estimate"] is not None:
-        value = value_text(new_estimate["estimate"], share)
+        value = value_text(new_estimate["estimate"], is_share)
     else:
-        lowest = value_text(new_estimate["lowest"], share)
-        highest = value_text(new_estimate["highest"], share)
+        lowest = value_text(new_estimate["lowest"], is_share)
+        highest = value_text(new_estimate["highest"], is_share)
         value = f"between {lowest} and {highest}"
     ends = new_estimate["confidence_interval"]
     if ends is None:
         interval = "no interval"
     else:
-        interval = f"{level_text(new['confidence_level'])} {interval_text(ends, share)}"
+        interval = f"{level_text(new['confidence_level'])} {interval_text(ends, is_share)}"
     page = new_version_page(new)
     lines = [f"{title}: {value} ({interval})", *estimates.verdict_lines(evaluation), *page.lines]
     return replace(page, lines=lines)
@@ -509,7 +508,7 @@ def _nonresponse_section(findings: FindingsDict, counts: JsonMapping) -> Page:
     rows = [row for row in findings["strata"] if row["drawn"] and row["n"] < row["drawn"]]
     return Page(
         lines=[
-            estimates.missing_text(counts, share=findings["share"]),
+            estimates.missing_text(counts, is_share=findings["share"]),
             "Labels are not missing at random if units were left out because they are difficult.",
         ],
         tables=[table_of("By stratum", rows, columns)],
@@ -559,17 +558,17 @@ def _more_labels_section(findings: FindingsDict, rows: JsonRows) -> Page:
     level = level_text(findings["confidence_level"])
     current = rows[0]
     last = rows[-1]
-    share = findings["share"]
+    is_share = findings["share"]
     columns: JsonDict = {
         "labels": "labels",
-        f"width of the {level}": lambda row: width_text(2 * row["half_width"], share),
+        f"width of the {level}": lambda row: width_text(2 * row["half_width"], is_share),
     }
     if last["half_width"] == 0:
         forecast = f"with all {last['labels']:,} labels the value is exact"
     else:
-        width = width_text(2 * last["half_width"], share)
+        width = width_text(2 * last["half_width"], is_share)
         forecast = f"with {last['labels']:,} labels it would be about {width} wide"
-    current_width = width_text(2 * current["half_width"], share)
+    current_width = width_text(2 * current["half_width"], is_share)
     return Page(
         lines=[
             f"With {current['labels']:,} labels the {level} is {current_width} wide; {forecast}.",

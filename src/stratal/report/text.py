@@ -243,9 +243,9 @@ def _without_rounding_error(value: float) -> float:
     return value
 
 
-def value_text(value: float | None, share: bool = False) -> str:
+def value_text(value: float | None, is_share: bool = False) -> str:
     """Return a share in percent, or another value as a number."""
-    if share and value is not None:
+    if is_share and value is not None:
         return f"{_percent(value)}%"
     return format_number(value)
 
@@ -265,11 +265,11 @@ def _percent(value: float) -> str:
 
 
 def interval_text(
-    ends: Sequence[float | None], share: bool = False, write: Callable[[float | None], str] = format_number
+    ends: Sequence[float | None], is_share: bool = False, write: Callable[[float | None], str] = format_number
 ) -> str:
     """Return an interval as text: of a share in percent, else each limit by `write`. None is infinite."""
     low, high = ends
-    if share and low is not None and high is not None:
+    if is_share and low is not None and high is not None:
         return f"{_percent(low)}% to {_percent(high)}%"
     low_text = "−∞"
     high_text = "∞"
@@ -280,13 +280,13 @@ def interval_text(
     return f"{low_text} to {high_text}"
 
 
-def value_and_interval(row: JsonMapping, share: bool = True) -> str:
+def value_and_interval(row: JsonMapping, is_share: bool = True) -> str:
     """Return the value of a row of estimates, with its interval if there is one."""
-    value = value_text(row["estimate"], share)
+    value = value_text(row["estimate"], is_share)
     ends = row["confidence_interval"]
     if ends is None:
         return value
-    return f"{value} ({interval_text(ends, share)})"
+    return f"{value} ({interval_text(ends, is_share)})"
 
 
 def capitalise(text: str) -> str:
@@ -306,16 +306,16 @@ def points_interval_text(ends: Sequence[float | None]) -> str:
     return f"{interval_text(ends, write=points_text)}{POINTS}"
 
 
-def difference_text(value: float | None, share: bool) -> str:
+def difference_text(value: float | None, is_share: bool) -> str:
     """Return a difference; that of shares in percentage points."""
-    if share and value is not None:
+    if is_share and value is not None:
         return f"{points_text(value)}{POINTS}"
     return format_number(value)
 
 
-def difference_interval_text(ends: Sequence[float | None], share: bool) -> str:
+def difference_interval_text(ends: Sequence[float | None], is_share: bool) -> str:
     """Return the interval of a difference; that of shares in percentage points."""
-    if share:
+    if is_share:
         return points_interval_text(ends)
     return interval_text(ends)
 
@@ -328,26 +328,26 @@ def table_entry(row: JsonMapping, name: str) -> Any:
     if value is None or not row.get("share"):
         return value
     if name == "standard_error":
-        return difference_text(value, share=True)
+        return difference_text(value, is_share=True)
     # Only differences are tested.
     is_difference = "p_value" in row
     if name == "estimate" and is_difference:
-        return difference_text(value, share=True)
+        return difference_text(value, is_share=True)
     if name == "estimate":
-        return value_text(value, share=True)
+        return value_text(value, is_share=True)
     if is_difference:
-        return difference_interval_text(value, share=True)
-    return interval_text(value, share=True)
+        return difference_interval_text(value, is_share=True)
+    return interval_text(value, is_share=True)
 
 
 # The unit of differences of shares, and of widths of their intervals.
 POINTS = " points"
 
 
-def width_text(width: float, share: bool) -> str:
+def width_text(width: float, is_share: bool) -> str:
     """Return the width of an interval, of a share in percentage points."""
     width = _without_rounding_error(width)
-    if not share:
+    if not is_share:
         return format_number(width)
     if width < _MIN_INTEGER_WIDTH:
         return f"{100 * width:.2g}{POINTS}"

@@ -267,11 +267,11 @@ def _curve_sections(result: JsonMapping) -> list[Page]:
 
 def _curve_drawing(result: JsonMapping, name: str) -> Drawing | None:
     """Return the curve of a metric over the accepted share with both bands; None if nothing is estimated."""
-    points = [
-        {"share": point["share"], "threshold": point["threshold"], **point["metrics"][name]}
-        for point in result["curve"]["points"]
-        if point["metrics"][name]["estimate"] is not None
-    ]
+    points = []
+    for point in result["curve"]["points"]:
+        estimates = point["metrics"][name]
+        if estimates["estimate"] is not None:
+            points.append({"share": point["share"], "threshold": point["threshold"], **estimates})
     if len(points) < 2:
         return None
     metric = _metric_name(result, name)
@@ -283,7 +283,7 @@ def _curve_drawing(result: JsonMapping, name: str) -> Drawing | None:
     ends = rounded_ends(values)
     y_scale = Scale.of(ends, _CURVE_BOTTOM, PLOT_TOP)
     x_title = f"accepted share of the units; below it: {result['scores'][0]} ≥"
-    marks = plot_axes(x_scale, y_scale, x_title, metric, share=True, title_offset=52)
+    marks = plot_axes(x_scale, y_scale, x_title, metric, is_share=True, title_offset=52)
     for band in ("simultaneous", "pointwise"):
         upper = [(x_scale(point["share"]), y_scale(point[band][1])) for point in points]
         lower = [(x_scale(point["share"]), y_scale(point[band][0])) for point in points]

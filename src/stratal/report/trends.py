@@ -21,7 +21,7 @@ from stratal.report.text import (
     value_text,
 )
 
-# The quantity of rows that estimate the latest wave; other rows estimate changes.
+# The quantity of rows with the level (mean outcome) of the latest wave; other rows have changes of it.
 _LEVEL = "level"
 
 # Entries of a row that do not identify its group, model or metric.
@@ -56,8 +56,8 @@ def trend_page(result: JsonMapping, *, details: bool = True) -> Page:
 
 def trend_html(result: JsonMapping, version: str) -> str:
     """Return a self-contained HTML page of `Trend.to_dict`."""
-    # Whether the outcome is a share, which is printed in percent.
-    share = result["share"]
+    # Shares are printed in percent.
+    is_share = result["share"]
     lines = _trend_sentences(result)
     sections = [Page(title="Answer", name="answer", lines=lines, notes=result["notes"])]
     for index, label in enumerate(dict.fromkeys(_row_label(row) for row in result["rows"])):
@@ -65,6 +65,7 @@ def trend_html(result: JsonMapping, version: str) -> str:
             {
                 "name": wave["wave"],
                 **_wave_estimate(wave, label),
+                # The drawing emphasises the latest wave.
                 "reported": wave["wave"] == result["latest"],
             }
             for wave in result["waves"]
@@ -72,7 +73,7 @@ def trend_html(result: JsonMapping, version: str) -> str:
         title = "Level by wave"
         if label:
             title += f": {label}"
-        drawing = forest_drawing(f"wave-{index}", title, rows, share)
+        drawing = forest_drawing(f"wave-{index}", title, rows, is_share)
         sections.append(Page(title=title, name=f"waves-{index}", drawings=[drawing]))
     sections.append(Page(title="Waves", name="waves", tables=[_wave_table(result, details=True)]))
     changes = [row for row in result["rows"] if row["quantity"] != _LEVEL]
@@ -109,7 +110,7 @@ def _wave_estimate(wave: JsonMapping, label: str) -> JsonDict:
 
 def _trend_sentences(result: JsonMapping) -> list[str]:
     """Return the verdicts, the latest level with its changes, and the drift of the score."""
-    share = result["share"]
+    is_share = result["share"]
     lines = [_alarm_sentence(alarm) for alarm in result.get("alarms", ())]
     first_label = _row_label(result["rows"][0])
     rows = [row for row in result["rows"] if _row_label(row) == first_label]
@@ -117,29 +118,29 @@ def _trend_sentences(result: JsonMapping) -> list[str]:
     subject = "In"
     if first_label:
         subject = f"{first_label} in"
-    latest_level = value_and_interval(rows[0], share)
-    lines.append(f"{subject} {_wave_text(result['latest'])}: {latest_level}, from {n_labels:,} labels.")
-    lines += [_change_sentence(row, share) for row in rows[1:]]
+    latest_value = value_and_interval(rows[0], is_share)
+    lines.append(f"{subject} {_wave_text(result['latest'])}: {latest_value}, from {n_labels:,} labels.")
+    lines += [_change_sentence(row, is_share) for row in rows[1:]]
     confidence = level_text(result["confidence_level"])
     if len(result["rows"]) > 1:
         lines.append(
             f"The {len(result['rows'])} intervals of the latest wave hold simultaneously ({confidence}s)."
         )
     if "pooled" in result:
-        lines.append(_pooled_sentence(result["pooled"], share, confidence))
+        lines.append(_pooled_sentence(result["pooled"], is_share, confidence))
     return [*lines, *_score_sentences(result)]
 
 
-def _pooled_sentence(pooled: JsonMapping, share: bool, confidence: str) -> str:
+def _pooled_sentence(pooled: JsonMapping, is_share: bool, confidence: str) -> str:
     """Return the sentence on the level pooled over waves, with its assumption."""
-    value = value_text(pooled["estimate"], share)
+    value = value_text(pooled["estimate"], is_share)
     if pooled["confidence_interval"] is None:
         return (
             f"Pooled with earlier waves: {value}. This is more precise if the level changes slowly, and only "
             "slightly less precise otherwise. It has no interval."
         )
-    interval = interval_text(pooled["confidence_interval"], share)
-    if share:
+    interval = interval_text(pooled["confidence_interval"], is_share)
+    if is_share:
         change = format_number(100 * pooled["max_change"]) + " points"
     else:
         change = str(pooled["max_change"])
@@ -182,14 +183,14 @@ def _wave_text(name: str) -> str:
     return name
 
 
-def _change_sentence(row: JsonMapping, share: bool) -> str:
+def _change_sentence(row: JsonMapping, is_share: bool) -> str:
     """Return a change in points or in the outcome's units, and its direction if the interval excludes 0."""
     ends = row["confidence_interval"]
-    change = f"Since {_wave_text(row['reference'])}: {_change_text(row['estimate'], share)}"
+    change = f"Since {_wave_text(row['reference'])}: {_change_text(row['estimate'], is_share)}"
     if ends is None or row["estimate"] is None:
         return f"{change}, no interval."
     low, high = ends
-    limits = f"{_signed_change(low, share)} to {_signed_change(high, share)}"
+    limits = f"{_signed_change(low, is_share)} to {_signed_change(high, is_share)}"
     if low is not None and low > 0:
         verdict = "it rose"
     elif high is not None and high < 0:
@@ -199,19 +200,19 @@ def _change_sentence(row: JsonMapping, share: bool) -> str:
     return f"{change} ({limits}): {verdict}."
 
 
-def _change_text(value: float | None, share: bool) -> str:
+def _change_text(value: float | None, is_share: bool) -> str:
     """Return a change with its sign and, for shares, its unit."""
-    text = _signed_change(value, share)
-    if share:
+    text = _signed_change(value, is_share)
+    if is_share:
         return f"{text} points"
     return text
 
 
-def _signed_change(value: float | None, share: bool) -> str:
+def _signed_change(value: float | None, is_share: bool) -> str:
     """Return a change with its sign, of shares in percentage points; None is an infinite limit."""
     if value is None:
         return "unlimited"
-    if share:
+    if is_share:
         return signed_text(100 * value, "+.1f")
     return signed_text(value, "+.3g")
 
@@ -238,7 +239,7 @@ def _score_sentences(result: JsonMapping) -> list[str]:
 
 def _wave_table(result: JsonMapping, *, details: bool) -> ReportTable:
     """Return a row for each wave, with a bar; its intervals are those of the wave alone."""
-    share = result["share"]
+    is_share = result["share"]
     first_label = _row_label(result["rows"][0])
     rows = [{**wave, **_wave_estimate(wave, first_label)} for wave in result["waves"]]
     title = "Waves"
@@ -255,12 +256,12 @@ def _wave_table(result: JsonMapping, *, details: bool) -> ReportTable:
     def estimate_entry(row: JsonMapping) -> str | None:
         if row["estimate"] is None:
             return None
-        return value_text(row["estimate"], share)
+        return value_text(row["estimate"], is_share)
 
     def interval_entry(row: JsonMapping) -> str | None:
         if row["confidence_interval"] is None:
             return None
-        return interval_text(row["confidence_interval"], share)
+        return interval_text(row["confidence_interval"], is_share)
 
     columns: JsonDict = {
         "wave": "wave",
@@ -274,14 +275,14 @@ def _wave_table(result: JsonMapping, *, details: bool) -> ReportTable:
 
 def _group_table(result: JsonMapping, rows: Sequence[JsonMapping]) -> ReportTable:
     """Return the level of each group in the latest wave, and its changes."""
-    share = result["share"]
+    is_share = result["share"]
 
     def value_entry(row: JsonMapping) -> str:
         if row["quantity"] == _LEVEL or row["confidence_interval"] is None:
-            return value_and_interval(row, share)
+            return value_and_interval(row, is_share)
         low, high = row["confidence_interval"]
-        limits = f"{_signed_change(low, share)} to {_signed_change(high, share)}"
-        return f"{_change_text(row['estimate'], share)} ({limits})"
+        limits = f"{_signed_change(low, is_share)} to {_signed_change(high, is_share)}"
+        return f"{_change_text(row['estimate'], is_share)} ({limits})"
 
     names = list(dict.fromkeys(_row_label(row) for row in rows))
     table_rows: list[JsonDict] = [{"group": name or "all"} for name in names]

@@ -8,7 +8,6 @@ import numpy as np
 
 from stratal.arrays import BoolArray, IntArray
 from stratal.designs import Sample
-from stratal.errors import InputError
 from stratal.labels.labels import ADJUDICATED, Labels
 from stratal.randomness import id_texts
 from stratal.study.database import Connection
@@ -44,9 +43,7 @@ def current_labels(
         Whether the values are the texts of the answers instead of outcomes. An answer without an outcome has
         no text.
     """
-    name = next(iter(form.columns)) if column is None else column
-    if name not in form.columns:
-        raise InputError("the study has no such question", given=repr(name), allowed=", ".join(form.columns))
+    name = form.column_name(column)
 
     def label_value(stored_answers: str | None) -> Any:
         text = form.answer_text(name, stored_answers)

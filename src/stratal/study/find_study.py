@@ -13,8 +13,9 @@ from stratal.labels.spreadsheet_ids import restore_spreadsheet_ids
 from stratal.randomness import id_texts
 from stratal.study.database import DATABASE
 
-# Largest number of rows per id in a column of ids. A file with the answers of several models has a row per
-# model and item. A column with more rows per value, such as a class, has no ids.
+# Callers of `folders_with_ids` leave out columns with this mean number of rows per value or more. A file with
+# the answers of several models has a row per model and item, but a column with many rows per value, such as a
+# class, has no ids.
 MAX_ROWS_PER_ITEM = 10
 
 # Largest number of subfolders that are searched, which limits the time in a folder with thousands of them.
@@ -28,7 +29,7 @@ def folders_with_ids(
 
     If several columns match, it is the one with the most values. The search folders and their subfolders are
     searched. `columns` has the distinct values of each column with fewer than `MAX_ROWS_PER_ITEM` rows per
-    value on average.
+    value on average (`SmallTable.distinct_texts`).
     """
     # By absolute path, because search folders may overlap.
     folders: dict[Path, Path] = {}

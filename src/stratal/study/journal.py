@@ -207,7 +207,7 @@ def find_chain_problems(connection: Connection) -> Iterator[str]:
         expected_seq = row["seq"] + 1
 
 
-def head(connection: Connection) -> str:
+def journal_head(connection: Connection) -> str:
     """Return the hash of the last line in hexadecimal, which identifies the state of the whole journal."""
     last = connection.one("SELECT hash FROM journal ORDER BY seq DESC LIMIT 1")
     return bytes(last["hash"] if last else chain_origin(connection)).hex()

@@ -34,7 +34,7 @@ from stratal.study.journal import (
     PAGE_SECRET,
     append_setting,
     database_version,
-    head,
+    journal_head,
     migrate,
 )
 from stratal.study.question import Form, JsonRecord, StudyQuestion
@@ -261,13 +261,15 @@ def check_study(study: Study, *, known_head: str | None = None) -> Check:
             "SELECT count(*), min(seq) FROM "
             "(SELECT seq, at, lag(at) OVER (ORDER BY seq) AS before FROM journal) WHERE at < before"
         )
+        (item_count,) = connection.one("SELECT count(*) FROM item")
+        (line_count,) = connection.one("SELECT count(*) FROM journal")
         clock_note = f"the clock went back {setback_count} times (first at line {first_line} of the journal)"
         return Check(
             problems=tuple(problems),
             notes=(clock_note,) if setback_count else (),
-            items=connection.one("SELECT count(*) FROM item")[0],
-            lines=connection.one("SELECT count(*) FROM journal")[0],
-            head=head(connection),
+            items=item_count,
+            lines=line_count,
+            head=journal_head(connection),
         )
 
 

@@ -496,6 +496,15 @@ class Form(PlainRecord):
         """Whether there is one question, whose answer is stored unchanged."""
         return len(self.questions) == 1 and self.first.kind in UNCHANGED_KINDS
 
+    def column_name(self, column: str | None) -> str:
+        """Return the name of an outcome, by default that of the first question's; refuse other names."""
+        columns = self.columns
+        if column is None:
+            return next(iter(columns))
+        if column not in columns:
+            raise InputError("the study has no such question", given=repr(column), allowed=", ".join(columns))
+        return column
+
     def answer_text(self, column: str, stored: str | None) -> str | None:
         """Return the answer for one of `columns` as text; None if the question was not asked."""
         question, component = self.columns[column]

@@ -29,7 +29,7 @@ from stratal.study import items
 from stratal.study.current_labels import current_labels
 from stratal.study.database import Connection
 from stratal.study.interim import estimate_course, estimate_study, expected_course, planned_look
-from stratal.study.journal import head
+from stratal.study.journal import journal_head
 from stratal.study.question import ASKED, CHOICES, CLASSES, SCALE, TAGS, Form, StudyQuestion
 from stratal.study.study import Study, anytime_interval, update_stopping
 
@@ -58,8 +58,8 @@ def study_status(study: Study, *, confidence_level: float = 0.95, require: Seque
     """
     form = study.form
     requirements = [_value_requirement(text) for text in require]
-    # By name, the question and the component of each outcome. Whether a question was asked is an outcome
-    # (`ASKED`), but not an answer of an annotator.
+    # Whether a question was asked is an outcome of the form (with the component `ASKED`), but not an answer
+    # of an annotator, so it has no status.
     names = [
         name
         for name, (question, component) in form.columns.items()
@@ -86,16 +86,17 @@ def study_status(study: Study, *, confidence_level: float = 0.95, require: Seque
         if len(form.columns) > 1:
             outcome_notes = [f"{name}: {note}" for note in outcome_notes]
         notes += outcome_notes
+    question_entries = [
+        {"outcome": name, "text": form.columns[name][0].text, **outcome.entries()}
+        for name, outcome in zip(names, outcomes, strict=True)
+    ]
     stop = _stopping_status(study, label_count, outcomes[0].anytime_interval)
     notes += _study_notes(progress, is_narrow_enough=stop["enough"], is_clock_late=is_clock_late)
     return {
         **progress,
         **outcomes[0].entries(),
         **plan_status,
-        "questions": [
-            {"outcome": name, "text": form.columns[name][0].text, **outcome.entries()}
-            for name, outcome in zip(names, outcomes, strict=True)
-        ],
+        "questions": question_entries,
         "stop": stop,
         "notes": list(dict.fromkeys(notes)),
     }
@@ -125,7 +126,7 @@ def _labelling_progress(study: Study, connection: Connection) -> JsonDict:
     """Return the entries of the status about people, items and times, which no outcome changes."""
     question = study.form.first
     seconds = items.median_seconds(connection)
-    missing_answers = connection.one("SELECT total - done FROM tally")[0]
+    (missing_answers,) = connection.one("SELECT total - done FROM tally")
     # If nobody is working now, the time is that of one annotator.
     active_annotators = max(1, items.active_annotators(connection, study.clock()))
     seconds_left = None if seconds is None else seconds * missing_answers / active_annotators
@@ -140,7 +141,7 @@ def _labelling_progress(study: Study, connection: Connection) -> JsonDict:
         "question": question.text,
         "rubric_version": question.rubric_version,
         "journal": connection.one("PRAGMA journal_mode")[0],
-        "head": head(connection),
+        "head": journal_head(connection),
         "annotators": annotators,
         "rounds": _rows_as_dicts(connection, _ROUND_QUERY),
         "nonresponse": _nonresponse(connection, study.sample().design.stratum_names),
@@ -397,10 +398,16 @@ def pair_agreement(first: Sequence[str], second: Sequence[str], *, is_scale: boo
     classes, codes = np.unique(np.array([first, second], dtype=object), return_inverse=True)
     table = np.zeros((len(classes), len(classes)), np.int64)
     np.add.at(table, tuple(codes.reshape(2, -1)), 1)
+    agreeing_share = None
+    if first:
+        agreeing_share = float(np.trace(table) / len(first))
+    scale_numbers = None
+    if is_scale:
+        scale_numbers = classes.astype(np.float64)
     return {
         "shared": len(first),
-        "agreeing": float(np.trace(table) / len(first)) if first else None,
-        "kappa": cohen_kappa(table, classes.astype(np.float64) if is_scale else None),
+        "agreeing": agreeing_share,
+        "kappa": cohen_kappa(table, scale_numbers),
         "classes": classes.tolist(),
         "confusion": table.tolist(),
     }

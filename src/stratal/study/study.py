@@ -494,7 +494,7 @@ class Study:
 def estimate_options(study: Study, column: str | None = None) -> Keywords:
     """Return the bounds of the outcome or the estimand that a question implies, as keywords of `estimate`."""
     form = study.form
-    name = column or next(iter(form.columns))
+    name = form.column_name(column)
     question, component = form.columns[name]
     # The outcome of one of several choices is 0 or 1, whose bounds need no declaration.
     if component or not question.is_numeric:
@@ -514,7 +514,7 @@ def sample_for_column(study: Study, column: str | None = None) -> Sample:
     """
     sample = study.sample()
     form = study.form
-    question, component = form.columns[column or next(iter(form.columns))]
+    question, component = form.columns[form.column_name(column)]
     if component or question.is_numeric:
         return replace(sample, question=sample.question.refine(predicted=False))
     if sample.question.answer is None:
@@ -575,8 +575,8 @@ def _require_anytime_bounds(study: Study, sample: Sample, column: str | None) ->
         problem = "the anytime-valid interval requires a simple random or stratified sample"
         action = "Compute the estimate once, when all labels have arrived: stratal.estimate."
         raise InputError(problem, given=f"design '{sample.design.kind}'", action=action)
-    columns = study.form.columns
-    question, component = columns[column or next(iter(columns))]
+    form = study.form
+    question, component = form.columns[form.column_name(column)]
     is_ratio = "estimand" in estimate_options(study, column)
     if is_ratio or (question.is_numeric and question.bounds is None):
         problem = "the anytime-valid interval requires a number with bounds for every item"

@@ -266,13 +266,13 @@ def wave_log_e_values(wave: WaveOutcomes, prediction: Prediction, levels: FloatA
     variances = expected_variances(rates, prediction.variance_ratio)[:, wave.stratum]
     weights = wave.by_draw(wave.weights)
     return log_e_values(
-        wave.by_draw(wave.weights * wave.outcomes),
-        wave.by_draw(wave.weights * expected),
-        wave.by_draw(wave.weights * lowest_expected),
-        weights,
-        wave.by_draw(wave.weights * variances) / weights,
-        len(wave.outcomes),
-        EFFECTS * wave.effect,
+        outcomes=wave.by_draw(wave.weights * wave.outcomes),
+        expected=wave.by_draw(wave.weights * expected),
+        lowest=wave.by_draw(wave.weights * lowest_expected),
+        weights=weights,
+        variances=wave.by_draw(wave.weights * variances) / weights,
+        labels=len(wave.outcomes),
+        effects=EFFECTS * wave.effect,
     )
 
 
@@ -516,7 +516,7 @@ def _wave_outcomes(wave: Wave, bounds: tuple[float, float]) -> WaveOutcomes:
     groups: AnyArray | None = None
     if by in sample.groups and has_same_units:
         groups = sample.groups[by][labelled]
-    level_sizes = sample.totals.get(by, {})
+    group_sizes = sample.totals.get(by, {})
     # Proxy means of each stratum (H, k), or of all units (1, k).
     means = sample.summary.overall_means[None, :]
     if len(shares) > 1:
@@ -542,5 +542,5 @@ def _wave_outcomes(wave: Wave, bounds: tuple[float, float]) -> WaveOutcomes:
         score_range=score_range,
         exact=weighting.random_within_strata and not weighting.has_adaptive_allocation,
         groups=groups,
-        group_shares={level: size / sample.population_size for level, size in level_sizes.items()},
+        group_shares={group: size / sample.population_size for group, size in group_sizes.items()},
     )

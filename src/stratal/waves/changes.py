@@ -16,7 +16,7 @@ from stratal.intervals.methods import find_interval
 from stratal.labels.joined_labels import join_labels
 from stratal.metrics.comparison import ModelOutcomes
 from stratal.randomness import id_texts
-from stratal.waves.wave import RowKey, Wave
+from stratal.waves.wave import MEAN_OF_ALL_ITEMS, RowKey, Wave
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,6 +72,8 @@ def change_between(later: Estimate, earlier: Estimate, correlation: float) -> Ch
     if later.bounds is not None and earlier.bounds is not None:
         bounds = (later.bounds[0] - earlier.bounds[1], later.bounds[1] - earlier.bounds[0])
     value = later.value - earlier.value
+    signed_errors = signs * errors
+    variance = signed_errors @ correlations @ signed_errors
     interval = SumInterval(
         value=value,
         bounds=bounds,
@@ -81,7 +83,8 @@ def change_between(later: Estimate, earlier: Estimate, correlation: float) -> Ch
     )
     return Change(
         value=value,
-        standard_error=float(np.sqrt(max((signs * errors) @ correlations @ (signs * errors), 0.0))),
+        # Rounding may make the variance of equal estimates negative.
+        standard_error=float(np.sqrt(max(variance, 0.0))),
         correlation=correlation,
         interval=interval,
     )
@@ -93,9 +96,8 @@ def paired_change(later: Wave, earlier: Wave) -> Change | None:
     None if the labelled items differ, or if the estimates are not means of the labels alone, without a proxy.
     The interval of `change_between` would be too long, because it ignores a positive correlation.
     """
-    # The empty key is that of the mean of all items.
-    later_row = later.rows.get(())
-    earlier_row = earlier.rows.get(())
+    later_row = later.rows.get(MEAN_OF_ALL_ITEMS)
+    earlier_row = earlier.rows.get(MEAN_OF_ALL_ITEMS)
     if later_row is None or later_row.outcomes is None or any(later_row.lam):
         return None
     if earlier_row is None or earlier_row.outcomes is None or any(earlier_row.lam):
@@ -114,9 +116,10 @@ def paired_change(later: Wave, earlier: Wave) -> Change | None:
     bounds = None
     if later_row.bounds == earlier_row.bounds:
         bounds = later_row.bounds
+    outcome_pairs = np.column_stack([later_row.evidence.z, earlier_row.evidence.z[order]])
     outcomes = ModelOutcomes.of(
         sample,
-        np.column_stack([later_row.evidence.z, earlier_row.evidence.z[order]]),
+        outcome_pairs,
         labelled,
         ("later", "earlier"),
         bounds=bounds,
@@ -130,7 +133,7 @@ def paired_change(later: Wave, earlier: Wave) -> Change | None:
     return Change(
         value=value,
         standard_error=difference.standard_error,
-        correlation=correlation_between(later, earlier, ()),
+        correlation=correlation_between(later, earlier, MEAN_OF_ALL_ITEMS),
         interval=find_interval(difference.evidence, "auto"),
         is_paired=True,
     )
@@ -236,7 +239,7 @@ def have_same_items(later: Wave, earlier: Wave) -> bool:
 def _labelled_units(wave: Wave, row: Estimate) -> _LabelledUnits | None:
     """Return the labelled units of an estimate; None if its arrays do not match the labelled units."""
     evaluation = wave.evaluation
-    # Labels by the name of a column are those of several outcomes or models.
+    # A dict has labels by column, of several outcomes or models, which may be labelled for different units.
     if evaluation is None or isinstance(evaluation.labels, dict):
         return None
     ids = np.array(id_texts(evaluation.sample.ids))

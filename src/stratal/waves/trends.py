@@ -26,7 +26,7 @@ from stratal.waves.changes import Change, change_between, correlation_between, p
 from stratal.waves.order import are_sortable
 from stratal.waves.pooled import MIN_WAVES, PooledLevel, pool_levels
 from stratal.waves.score import score_drift
-from stratal.waves.wave import RowKey, Wave, read_waves
+from stratal.waves.wave import MEAN_OF_ALL_ITEMS, RowKey, Wave, read_waves
 
 # Options of `stratal.evaluate` that have a meaning only for a single sample.
 SINGLE_SAMPLE_OPTIONS = ("against", "answers", "new_labels", "look", "population", "calibration", "features")
@@ -61,10 +61,11 @@ class TrendRow:
 
     def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict."""
+        p_value = None
+        has_shared_items = False
         if isinstance(self.estimate, Change):
-            change = self.estimate
-        else:
-            change = None
+            p_value = self.estimate.p_value
+            has_shared_items = self.estimate.is_paired or self.estimate.correlation != 0
         return json_dict(
             {
                 **self.label,
@@ -73,8 +74,8 @@ class TrendRow:
                 "estimate": self.estimate.value,
                 "standard_error": self.estimate.standard_error,
                 "confidence_interval": self.confidence_interval,
-                "p_value": None if change is None else change.p_value,
-                "same_items": change is not None and (change.is_paired or change.correlation != 0),
+                "p_value": p_value,
+                "same_items": has_shared_items,
             }
         )
 
@@ -146,6 +147,7 @@ class Trend(PageDisplay, PlotDisplay):
     def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict: what the command prints with `--json`."""
         first_row = next(iter(self.latest.rows.values()))
+        drift = score_drift([wave.name for wave in self.waves], [wave.scores for wave in self.waves])
         result: JsonDict = {
             "waves": [self._wave_dict(wave) for wave in self.waves],
             "latest": self.latest.name,
@@ -154,7 +156,7 @@ class Trend(PageDisplay, PlotDisplay):
             "row_level": self.row_level,
             "outcome": first_row.outcome,
             "share": first_row.is_share,
-            "score": score_drift([wave.name for wave in self.waves], [wave.scores for wave in self.waves]),
+            "score": drift,
             "notes": list(self.notes),
         }
         if self.pooled is not None:
@@ -324,6 +326,11 @@ def trend(
             allowed=f"{MIN_WAVES} waves or more with labels, different items, and a bounded outcome",
             action="Leave max_change= (--max-change) out.",
         )
+    notes = [
+        *_order_notes(all_waves, wave),
+        *_trend_notes(all_waves, rows, alarms),
+        *_large_change_warnings(labelled, max_change, confidence_level),
+    ]
     return Trend(
         waves=tuple(all_waves),
         rows=rows,
@@ -331,11 +338,7 @@ def trend(
         confidence_level=confidence_level,
         row_level=row_level,
         interval=method,
-        notes=(
-            *_order_notes(all_waves, wave),
-            *_trend_notes(all_waves, rows, alarms),
-            *_large_change_warnings(labelled, max_change, confidence_level),
-        ),
+        notes=tuple(notes),
         pooled=pooled,
     )
 
@@ -347,15 +350,20 @@ def _pooled_level(
 
     The method assumes independent estimates.
     """
-    rows = [wave.rows.get(()) for wave in labelled]
+    rows = [wave.rows.get(MEAN_OF_ALL_ITEMS) for wave in labelled]
     estimates = [row for row in rows if row is not None]
-    latest = labelled[-1]
-    if len(estimates) < len(labelled) or any(correlation_between(latest, wave, ()) for wave in labelled[:-1]):
+    if len(estimates) < len(labelled):
         return None
+    latest = labelled[-1]
+    if any(correlation_between(latest, wave, MEAN_OF_ALL_ITEMS) for wave in labelled[:-1]):
+        return None
+    values = np.array([row.value for row in estimates])
+    standard_errors = np.array([row.standard_error for row in estimates], dtype=np.float64)
+    label_counts = np.array([row.labels for row in estimates], dtype=np.float64)
     return pool_levels(
-        np.array([row.value for row in estimates]),
-        np.array([row.standard_error for row in estimates], dtype=np.float64),
-        np.array([row.labels for row in estimates], dtype=np.float64),
+        values,
+        standard_errors,
+        label_counts,
         max_change=max_change,
         confidence_level=confidence_level,
         bounds=estimates[-1].bounds,
@@ -372,7 +380,10 @@ def _large_change_warnings(
     pair_level = confidence_level ** (1.0 / (len(labelled) - 1))
     names = []
     for earlier, later in pairwise(labelled):
-        change = change_between(later.rows[()], earlier.rows[()], 0.0)
+        later_level = later.rows[MEAN_OF_ALL_ITEMS]
+        earlier_level = earlier.rows[MEAN_OF_ALL_ITEMS]
+        # A level is pooled only if waves have different items, so that estimates are independent.
+        change = change_between(later_level, earlier_level, correlation=0.0)
         low, high = change.limits(pair_level) or (None, None)
         if (low is not None and low > max_change) or (high is not None and high < -max_change):
             names.append(f"{earlier.name} and {later.name}")

@@ -38,6 +38,7 @@ from stratal.waves.score import ScoreMoments, moments_of_column, moments_of_samp
 
 # The group, model or metric of an estimate, as pairs of a name and a value; empty for the mean of all items.
 RowKey = tuple[tuple[str, str | None], ...]
+MEAN_OF_ALL_ITEMS: RowKey = ()
 
 # Allowed forms of waves, for errors.
 WAVE_FORMS = (

@@ -72,7 +72,7 @@ def test_bars_stand_where_their_intervals_lie():
         {"rank": [2, 2], "model": "b", "mean": 0.1, "confidence_interval": [0.0, 0.2], "to_best": -0.8,
          "to_best_interval": [-0.9, -0.7]},
     ]  # fmt: skip
-    first, second = (row[4] for row in leaderboard_table(rows, 0.95, share=True).cells())
+    first, second = (row[4] for row in leaderboard_table(rows, 0.95, is_share=True).cells())
 
     assert len(first) == len(second)
     assert first.endswith("┤")
