@@ -80,12 +80,14 @@ def _stepwise_sums(
 def pilot_counts(design: SimulatedDesign, sizes: IntArray, budget: int) -> IntArray:
     """Return n_h (H,) of the pilot."""
     if design.allocation == "two-round":
+        # Here, `pilot_size` is a share of the budget.
         pilot_budget = max(int(budget * design.pilot_size), int(np.minimum(design.minimum, sizes).sum()))
         if pilot_budget > budget:
             raise BudgetError(
                 "the budget is below the pilot", given=budget, allowed=f"{pilot_budget} or more"
             )
         return proportional(sizes, pilot_budget, minimum=design.minimum)
+    # Here, `pilot_size` is the number of labels of each stratum.
     pilot = np.minimum(int(design.pilot_size), sizes)
     if pilot.sum() > budget:
         raise BudgetError(

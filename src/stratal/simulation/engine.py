@@ -20,7 +20,7 @@ import numpy as np
 
 from stratal import __version__
 from stratal.arrays import AnyArray, FloatArray, IntArray, are_binary
-from stratal.errors import InputError
+from stratal.errors import InputError, check_choice
 from stratal.estimation.default_estimator import default_estimator
 from stratal.estimation.estimand import EstimandLike, as_estimand
 from stratal.population.population import require_population
@@ -28,7 +28,13 @@ from stratal.randomness import check_seed
 from stratal.simulation.adaptive_allocation import adaptive_sums
 from stratal.simulation.draws import BinaryDraws, Draws, OrderedUnits, StratumSums, Truth
 from stratal.simulation.library_replicates import ReplicateBatches, census_value, library_replicates
-from stratal.simulation.replicates import FIXED_LAM, Settings, replicate_intervals, replicate_means
+from stratal.simulation.replicates import (
+    FIXED_LAM,
+    SIMULATED_ESTIMATORS,
+    Settings,
+    replicate_intervals,
+    replicate_means,
+)
 from stratal.simulation.simulated_design import (
     PLANS,
     SimulatedDesign,
@@ -474,6 +480,7 @@ def fixed_counts(
 
 def _resolve_estimator(estimator: str, budget: int, n_strata: int, task: SimulationTask) -> str:
     """Return the named estimator, or the default of `stratal.estimate` for `auto`."""
+    check_choice("estimator", estimator, ("auto", *SIMULATED_ESTIMATORS))
     if estimator != "auto":
         return estimator
     design = "simple-random" if n_strata == 1 else "stratified"

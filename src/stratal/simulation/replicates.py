@@ -69,13 +69,13 @@ class Settings:
 
     @property
     def counts_suffice(self) -> bool:
-        """Whether the number of labels and ones per stratum suffices for all estimators and intervals."""
+        """Whether binary outcomes need only the number of labels and ones per stratum, no single units."""
         without_proxy = all(FIXED_LAM.get(name) == 0.0 for name in self.estimators)
         return without_proxy and not (self.bounds is None and self.needs_third_powers)
 
     @property
     def needs_third_powers(self) -> bool:
-        """Whether an interval uses the skewness of the labels or residuals."""
+        """Whether an interval uses the skewness of labels that are not binary, or of residuals."""
         # `auto` chooses one of these methods, depending on the bounds.
         if self.bounds is None:
             auto = "skewness-corrected"
@@ -85,6 +85,7 @@ class Settings:
         methods = [INTERVAL_METHODS[name] for name in names if name in INTERVAL_METHODS]
         if self.bounds is None:
             return any(method.reads_skewness for method in methods)
+        # Within bounds, these methods widen their limits for a few large residuals, by the skewness.
         return any(method.counts_trials for method in methods)
 
 
@@ -275,7 +276,7 @@ def _degrees_of_freedom_of_sum(
     population_variances: FloatArray,
     population_df: FloatArray,
 ) -> FloatArray:
-    """Return the degrees of freedom (R,) of the sum of two variances (R,), see `target_df`."""
+    """Return the degrees of freedom (R,) of the sum of two variances (R,), as `linearised.target_df`."""
     ratios = design_variances / design_df
     ratios = ratios + population_variances / np.maximum(population_df, 1.0)
     unchanged = np.array(design_df, dtype=np.float64)
@@ -299,7 +300,7 @@ def replicate_means(
         If a stratum has no label, if an adaptive design gives a stratum one label, and if the estimator needs
         a proxy that does not exist.
     """
-    check_choice("estimator", estimator, ("auto", *SIMULATED_ESTIMATORS))
+    check_choice("estimator", estimator, SIMULATED_ESTIMATORS)
     outcomes.check_target(settings.target)
     if FIXED_LAM.get(estimator) != 0.0 and sums.p is None:
         raise InputError(f"estimator '{estimator}' requires a proxy", action="Give the population a proxy.")
@@ -353,8 +354,10 @@ def _fit_lam(
     if estimator in FIXED_LAM:
         return no_parameters[0] + FIXED_LAM[estimator], no_parameters
     is_published = estimator.startswith("published-")
+    # None: one λ for all strata (PPI++).
     shrinkage = None
     if estimator.endswith("stratppi"):
+        # 0: the λ of each stratum is not shrunk towards the common one.
         shrinkage = 0.0 if is_published else SHRINKAGE_LABELS
     moments = sums.moments(truth.centre)
     proxy_variances = truth.proxy_variances[:, None, None]

@@ -483,3 +483,15 @@ def test_auto_is_the_estimator_that_estimate_takes(benchmark):
     }
 
     assert list(stood_for.values()) == [["horvitz-thompson"], ["ppi++"]] + [["horvitz-thompson"]] * 2
+
+
+def test_replicates_require_a_resolved_estimator(benchmark):
+    """`auto` depends on the design, which replicates do not know."""
+    settings = Settings(estimators=("auto",), intervals=(), budgets=(2,), replicates=1, seed=5)
+    truth = Truth.of(np.array([0.0, 1.0]), np.array([0.2, 0.8]), np.zeros(2, np.int64), 1)
+    sums = OrderedUnits(truth, np.array([2]), 1, np.random.default_rng(5)).sums(np.array([2]))
+
+    with pytest.raises(stratal.InputError, match="auto"):
+        replicate_means(sums, truth, settings, "auto")
+    with pytest.raises(stratal.InputError, match=r"auto.*horvitz-thompson"):
+        run(benchmark, designs=[DESIGNS[0]], estimators=["median"], replicates=20)
