@@ -3,8 +3,8 @@
 The metrics are functions of weighted shares (`class_functions`). Their linearised variables are those of
 ratios (Stehman 2014, eq. 23–28, where the strata need not be the predicted classes). Intervals are
 Clopper–Pearson's on the effective number of trials (Korn & Graubard 1998). If all units of every stratum have
-the same answer, and always for Matthews' correlation of two classes, they are computed from the intervals of
-the hits and of the misses (`rates_interval`).
+the same answer, intervals are computed from those of the hits and of the misses (`rates_interval`). If not,
+those of Matthews' correlation and kappa of two classes are computed from three cells (`cells_interval`).
 """
 
 from __future__ import annotations
@@ -199,6 +199,7 @@ class Confusion:
             if not varies:
                 variance = min(smoothed_error**2, largest_variance)
         elif is_averaged(name, class_or_average) and any(map(_has_equal_labels, share_interval.rates)):
+            # As in `_variance_of_terms`: a share with equal labels adds nothing to the variance.
             length_below, length_above = share_interval.offsets(ONE_STANDARD_ERROR, "two-sided")
             variance = min(max(variance, ((length_below + length_above) / 2.0) ** 2), largest_variance)
         if share_interval is not None:
@@ -246,11 +247,14 @@ class Confusion:
             if isinstance(index, BinomialInterval):
                 of_trials = replace(index, value=value, bounds=bounds)
             of_trials = replace(of_trials, scale="dice")
+        # The smallest classes dominate an average: its df are Satterthwaite's over the classes. The Jaccard
+        # index has the df of its clusters.
         has_df = is_averaged(name, class_or_average) or (is_f1_of_class and clusters is not None)
         if not has_df:
             of_trials = replace(of_trials, degrees_of_freedom=np.inf)
         interval: Interval = of_trials
         if clusters is not None and not is_f1_of_class:
+            # The factor corrects the variance, and the adjustment allows for clusters with equal labels.
             trials = of_trials.trials / self.weighting.few_clusters_factor(result.variable, counted)
             interval = adjust_for_few_clusters(replace(of_trials, trials=trials), clusters)
         if isinstance(class_or_average, int):
@@ -264,6 +268,7 @@ class Confusion:
         if is_mean_of_classes(name, class_or_average):
             return interval, self._mean_over_classes(name, value, target)
         cells, is_one_share = self._interval_of_cells(slopes, value, target)
+        # The micro-averaged Jaccard index a / (2 − a) is no linear function of its one share, the accuracy a.
         if cells is not None and is_one_share and name != "jaccard":
             return replace(cells, bounds=bounds), None
         return interval, cells
@@ -693,13 +698,13 @@ class Confusion:
             observed_weight = float(self.weighting.weights @ indicator)
             smoothed_weight = float(weights[:n] @ indicator) + float(weights[n:].sum())
             factor = max(smoothed_weight / observed_weight, 1.0) ** 2
-        largest_variance, error = smoothed_variance(
+        variance_for_trials, error = smoothed_variance(
             design_variance, variable, weights, result, self.weighting, target, factor
         )
         # The variance of a metric is compared with that of a binary outcome at its bounds with the same mean.
         highest_share = (value - lowest) / (highest - lowest)
         binary_variance = highest_share * (1.0 - highest_share) * (highest - lowest) ** 2
-        trials = binary_variance / largest_variance if largest_variance > 0 else np.inf
+        trials = binary_variance / variance_for_trials if variance_for_trials > 0 else np.inf
         df = satterthwaite_of_groups(true, weights, variable)
         interval = BinomialInterval(
             value=result.value, bounds=(lowest, highest), trials=trials, degrees_of_freedom=df
