@@ -7,7 +7,7 @@ precision is the change of all precisions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -26,10 +26,7 @@ from stratal.intervals.interval import Interval
 from stratal.intervals.interval_types import BinomialInterval, OuterInterval
 from stratal.labels.label_values import class_text
 from stratal.metrics.pseudo_label_variances import mixed_variance, satterthwaite_of_groups, smoothed_variance
-
-# Function that returns a metric and the influence of each unit (n,), from scores, the mask of positives, and
-# weights (n,).
-Statistic = Callable[[FloatArray, BoolArray, FloatArray], tuple[float, FloatArray]]
+from stratal.metrics.unseen_ranks import Statistic, allow_for_unseen_ranks
 
 
 def area_under_curve(score: FloatArray, positive: BoolArray, weights: FloatArray) -> tuple[float, FloatArray]:
@@ -88,6 +85,7 @@ def ranking_metric(
     interval: Interval = replace(smoothed, value=value)
     if np.sum(weighting.counts > 0) > 1 and np.isfinite(smoothed.trials):
         interval = OuterInterval(value=value, bounds=bounds, first=interval, second=smoothed)
+    interval = allow_for_unseen_ranks(interval, statistic, score, positive, weighting, target)
     # A perfect ranking shows no variance, although unlabelled units may be ranked differently.
     if np.isfinite(result.variance) and result.variance > _ROUNDING_VARIANCE:
         error = float(np.sqrt(result.variance))

@@ -129,6 +129,11 @@ class RarerValueMoments:
             unseen=tuple(unseen),
         )
 
+    @property
+    def unseen_in_strata(self) -> tuple[UnseenUnits, ...]:
+        """The unseen units of single strata."""
+        return self.unseen[1:]
+
     def overall_means(self, share: float, rarer_means: FloatArray) -> FloatArray:
         """Return the means (5,) over all units for a share of rarer labels with these means (5,)."""
         return np.asarray(share * rarer_means + (1.0 - share) * self.means[1])
@@ -187,6 +192,16 @@ _EXTENSION_POWER = 3.0
 _UNSEEN_POWER = 2.0 / 3.0
 
 
+def extension_weight(unseen: UnseenUnits) -> float:
+    """Return the share of the distance to the limits for unseen units by which an interval is extended."""
+    return float(1.0 / (1.0 + (unseen.n_labels / _N_HALF_EXTENSION) ** _EXTENSION_POWER))
+
+
+def unseen_share(error: float, unseen: UnseenUnits) -> float:
+    """Return the share of the rarer labels' units that may be unseen, with this error on each side."""
+    return float(1.0 - error ** (_UNSEEN_POWER / unseen.n_labels))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RarerValueInterval(Interval):
     """An interval that allows for few labels that differ from the most frequent value.
@@ -229,7 +244,7 @@ class RarerValueInterval(Interval):
         extended_high = high
         for unseen in self.moments.unseen:
             below, above = self._distances(error, unseen)
-            extension = 1.0 / (1.0 + (unseen.n_labels / _N_HALF_EXTENSION) ** _EXTENSION_POWER)
+            extension = extension_weight(unseen)
             extended_low = min(extended_low, low - extension * (low - (self.value - below)))
             extended_high = max(extended_high, high + extension * (self.value + above - high))
         return self.clip_to_bounds(extended_low, extended_high)
@@ -258,11 +273,11 @@ class RarerValueInterval(Interval):
         variance += (1.0 - share) ** 2 * other_variance / moments.n_others
         quantile = -float(student_quantile(error, max(moments.n_labels - 2.0, 1.0)))
         distance = quantile * float(np.sqrt(max(variance, 0.0)))
-        unseen_share = 1.0 - error ** (_UNSEEN_POWER / unseen.n_labels)
+        unseen_part = unseen_share(error, unseen)
         value = self._correlation(share, moments.means[0])
         changes = []
         for extreme in unseen.extremes:
-            rarer_means = (1.0 - unseen_share) * moments.means[0] + unseen_share * extreme
+            rarer_means = (1.0 - unseen_part) * moments.means[0] + unseen_part * extreme
             changes.append(self._correlation(share, rarer_means) - value)
         return max(distance, -min(changes)), max(distance, *changes)
 
