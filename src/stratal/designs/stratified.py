@@ -335,16 +335,20 @@ class StratifiedWeighting(Weighting):
         sizes = np.bincount(codes, self.sizes).astype(np.int64)
         return replace(self, stratum=codes[self.stratum], sizes=sizes)
 
-    def complete_strata_weighting(self, member: BoolArray) -> StratifiedWeighting | None:
+    def complete_strata_weighting(
+        self, member: BoolArray, *, is_whole_strata: bool = False
+    ) -> StratifiedWeighting | None:
         """Return the weighting of the member units (n,) alone, if they make up whole strata but not all."""
         counts = self.counts
         members = np.bincount(self.stratum, member, minlength=len(counts))
         # One label says nothing of other units, unless there are none.
         is_known = (counts != 1) | (self.sizes == 1)
         is_complete = (members == counts) & is_known & (counts > 0)
-        if np.all(is_complete) or not np.all(is_complete | ((members == 0) & is_known)):
+        has_no_member = (members == 0) & (is_known | is_whole_strata)
+        if np.all(is_complete) or not np.all(is_complete | has_no_member):
             return None
-        if np.all(counts[is_complete] == self.sizes[is_complete]) and not self.census:
+        is_labelled_completely = bool(np.all(counts[is_complete] == self.sizes[is_complete]))
+        if is_labelled_completely and not (is_whole_strata or self.census):
             # All labels of the kind are known only if no unlabelled unit is of it.
             return None
         number = np.cumsum(is_complete) - 1

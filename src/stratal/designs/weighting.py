@@ -303,10 +303,13 @@ class Weighting(Record, ABC):
         """Return the weighting of merged strata; `codes` (H,) has the new number of each stratum."""
         return self
 
-    def complete_strata_weighting(self, member: BoolArray) -> Weighting | None:
+    def complete_strata_weighting(
+        self, member: BoolArray, *, is_whole_strata: bool = False
+    ) -> Weighting | None:
         """Return the weighting of the units in the mask `member` (n,), if they are all labels of some strata.
 
         It is None if another stratum has a label of a member, or possibly an unlabelled member.
+        `is_whole_strata` states that all members, labelled or not, are the units of these strata.
         """
         return None
 

@@ -34,6 +34,7 @@ def domain_mean(
     bounds: tuple[float, float] | None = None,
     target: str = "population",
     proxy_residuals: tuple[FloatArray, float] | None = None,
+    is_whole_strata: bool = False,
 ) -> Estimate:
     """Return the mean of z over the units of one domain.
 
@@ -53,6 +54,9 @@ def domain_mean(
         Residuals of z on the proxy, with the same mean over the domain as z, and the factor by which fitting
         λ increases their variance; see `estimation.mean_estimates.domain_residuals`. Their share of the
         variance of z is estimated from the labels of the domain, and shrunk towards 1 if there are few.
+    is_whole_strata : bool
+        Whether the domain is known to be one or several whole strata. Otherwise, units without labels in
+        other strata may belong to it.
     """
     inside = member.astype(np.float64)
     n = int(member.sum())
@@ -84,7 +88,9 @@ def domain_mean(
         correction = weighting.few_clusters_factor(result.variable, member)
     value = float(result.value if bounds is None else np.clip(result.value, *bounds))
     is_binary = bounds is not None and bool(np.all(np.isin(z[member], bounds)))
-    domain_weighting = _weighting_of_domain(member, weighting, is_binary=is_binary)
+    domain_weighting = _weighting_of_domain(
+        member, weighting, is_binary=is_binary, is_whole_strata=is_whole_strata
+    )
     reported_error = float(np.sqrt(max(variance + result.population_variance, 0.0)))
     interval: Interval
     if bounds is None:
@@ -181,13 +187,15 @@ def _evidence_with_proxy(
     )
 
 
-def _weighting_of_domain(member: BoolArray, weighting: Weighting, *, is_binary: bool) -> Weighting | None:
+def _weighting_of_domain(
+    member: BoolArray, weighting: Weighting, *, is_binary: bool, is_whole_strata: bool
+) -> Weighting | None:
     """Return the weighting of a domain whose labels are a random sample of it; None for other domains."""
     if not weighting.random_within_strata:
         return None
     if np.all(member):
         return weighting
-    of_strata = weighting.complete_strata_weighting(member)
+    of_strata = weighting.complete_strata_weighting(member, is_whole_strata=is_whole_strata)
     if of_strata is None and not is_binary:
         return _simple_random_part(member, weighting)
     return of_strata

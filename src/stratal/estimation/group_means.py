@@ -14,6 +14,7 @@ from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import ComputedRows
 from stratal.estimation.respondents import Respondents
+from stratal.population.rules import Categories, Crossed
 
 # Maximum number of groups whose estimates are stored: each has arrays of all labelled units.
 MAX_STORED_GROUPS = 200
@@ -39,6 +40,8 @@ class GroupMeans(ComputedRows, Record):
         Residuals on the proxy, and the factor of their variance; see `domain_mean`.
     lam : mapping of str to tuple of float
         The λ of each proxy in the groups that have residuals.
+    whole_strata : frozenset of str
+        Names of the groups that are known to be whole strata.
     """
 
     z: FloatArray
@@ -50,6 +53,7 @@ class GroupMeans(ComputedRows, Record):
     target: str
     proxy_residuals: tuple[FloatArray, float] | None
     lam: Mapping[str, tuple[float, ...]]
+    whole_strata: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -65,6 +69,7 @@ class GroupMeans(ComputedRows, Record):
 
     def estimate(self, k: int) -> Estimate:
         """Return the estimate of one group."""
+        name = self.names[k]
         estimate = domain_mean(
             self.z,
             self.codes == k,
@@ -72,8 +77,8 @@ class GroupMeans(ComputedRows, Record):
             bounds=self.bounds,
             target=self.target,
             proxy_residuals=self.proxy_residuals,
+            is_whole_strata=name in self.whole_strata,
         )
-        name = self.names[k]
         estimator = "linearised"
         lam: tuple[float, ...] = ()
         # With one label, `domain_mean` does not use the residuals.
@@ -125,6 +130,19 @@ class GroupMeans(ComputedRows, Record):
         # Groups without labels have the mean NaN.
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(sums / totals)
+
+
+def levels_of_whole_strata(sample: Sample, column: object) -> frozenset[str]:
+    """Return the levels of a group column that are whole strata, because the strata were formed by them."""
+    rule = sample.design.rule
+    if isinstance(rule, Crossed):
+        rule = rule.categories
+    if not isinstance(rule, Categories) or rule.column != column:
+        return frozenset()
+    levels_by_code = np.bincount(rule.codes)
+    return frozenset(
+        level for level, code in zip(rule.levels, rule.codes, strict=True) if levels_by_code[code] == 1
+    )
 
 
 def group_codes(groups: Sequence[object], names: Sequence[str]) -> IntArray:

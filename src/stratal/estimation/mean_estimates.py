@@ -20,7 +20,12 @@ from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimand import Request
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
-from stratal.estimation.group_means import MAX_STORED_GROUPS, GroupMeans, group_codes
+from stratal.estimation.group_means import (
+    MAX_STORED_GROUPS,
+    GroupMeans,
+    group_codes,
+    levels_of_whole_strata,
+)
 from stratal.estimation.labelled_units import LabelledUnits, resolve
 from stratal.estimation.lam import domain_lam
 from stratal.estimation.outcome_means import outcome_mean
@@ -123,6 +128,7 @@ def group_means(
         target=request.target,
         proxy_residuals=proxy_residuals,
         lam=lam,
+        whole_strata=levels_of_whole_strata(sample, group),
     )
     if len(rows) <= MAX_STORED_GROUPS:
         rows = tuple(rows)

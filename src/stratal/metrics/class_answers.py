@@ -12,6 +12,7 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, check_choice, similar_names, suggest_names
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
+from stratal.estimation.group_means import levels_of_whole_strata
 from stratal.estimation.resolve import (
     class_column,
     group_column,
@@ -98,14 +99,33 @@ class AnsweredClasses(Record):
         """Return a metric for each group of the drawn units, by the group's name."""
         groups, names = named_groups(sample, group)
         labelled_groups = groups[self.labelled]
+        whole_strata = frozenset[str]()
+        if self.has_verdict is None and self.respondents.share == 1.0:
+            whole_strata = levels_of_whole_strata(sample, group)
         estimates = {}
         for group_name in names:
             member = labelled_groups == group_name
             if self.has_verdict is not None:
                 member = member & self.has_verdict
             estimate = self.confusion.metric_in_domain(member, name, class_number, target)
+            if group_name in whole_strata:
+                estimate = self._with_interval_within_strata(estimate, member, name, class_number, target)
             estimates[group_name] = self.respondents.complete(estimate, sample)
         return estimates
+
+    def _with_interval_within_strata(
+        self, estimate: Estimate, member: BoolArray, name: str, class_number: int | None, target: str
+    ) -> Estimate:
+        """Return the estimate of a group (m,) of whole strata with the interval of its labels alone.
+
+        Labels of other strata contain no information about the group.
+        """
+        confusion = self.confusion.of_whole_strata(member)
+        if confusion is None:
+            return estimate
+        alone = confusion.metric(name, class_number, target)
+        evidence = replace(estimate.evidence, interval=alone.evidence.interval)
+        return replace(estimate, standard_error=alone.standard_error, evidence=evidence)
 
     def domain_estimates(
         self, sample: Sample, group: object, name: str, class_number: int | None, target: str

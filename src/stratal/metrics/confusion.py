@@ -17,6 +17,7 @@ import scipy
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import Weighting
+from stratal.designs.stratified import StratifiedWeighting
 from stratal.errors import InputError
 from stratal.estimation.domain_means import (
     adjust_for_few_clusters,
@@ -288,6 +289,27 @@ class Confusion:
         assert function is not None, "an F measure of one class is a function of two classes"
         is_class = self.true == class_number
         return cells_interval(function, is_class, self.predicted == class_number, self.weighting, target)
+
+    def of_whole_strata(self, member: BoolArray) -> Confusion | None:
+        """Return the classes of a domain (n,) that is known to be whole strata, as a population of its own.
+
+        None if the domain has strata with one label, or a design without strata.
+        """
+        weighting = self.weighting.complete_strata_weighting(member, is_whole_strata=True)
+        if not isinstance(weighting, StratifiedWeighting):
+            return None
+        possible = self.possible
+        if possible is not None:
+            assert isinstance(self.weighting, StratifiedWeighting)
+            possible = possible[np.unique(self.weighting.stratum[member])]
+        return replace(
+            self,
+            true=self.true[member],
+            predicted=self.predicted[member],
+            weighting=weighting,
+            possible=possible,
+            answered_share=None,
+        )
 
     def metric_in_domain(
         self,

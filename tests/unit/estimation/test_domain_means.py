@@ -388,3 +388,56 @@ def test_a_result_of_very_many_groups_stores_no_array_for_each():
     table = stratal.estimate(sample, z, by="kind")
 
     assert len(pickle.dumps(table)) < 60 * len(table) + len(pickle.dumps(sample)) + 40 * len(z)
+
+
+def small_language(n_labels):
+    """A sample of strata by language: 20 of 900 units of German, and `n_labels` of 100 units of Czech."""
+    rng = np.random.default_rng(0)
+    language = np.repeat(["cs", "de"], [100, 900])
+    classes = np.where(rng.random(1_000) < 0.2, "spam", "ham")
+    answers = np.where(rng.random(1_000) < 0.9, classes, np.where(classes == "ham", "spam", "ham"))
+    population = stratal.Population.from_arrays(groups={"language": language, "answer": answers})
+    strata = stratal.strata.stratify(population, "category", by="language")
+    counts = np.array([n_labels, 20])
+    allocation = stratal.strata.allocate(strata, int(counts.sum()), "equal", minimum=counts, maximum=counts)
+    sample = stratal.designs.Stratified(strata=strata, allocation=allocation).draw(population, seed=1)
+    return sample, classes, answers
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "recall:spam", "f1:spam", "kappa", "mcc"])
+def test_a_group_of_a_stratum_that_is_labelled_completely_is_known(metric):
+    """Its interval was 0 to 1: units of other strata without labels seemed to be possible members."""
+    sample, classes, answers = small_language(100)
+    estimand = f"{metric}{',' if ':' in metric else ':'}predicted=answer"
+
+    czech = stratal.estimate(sample, classes[sample.ids].tolist(), estimand=estimand, by="language")[0]
+
+    if metric == "accuracy":
+        assert czech.value == pytest.approx(np.mean((classes == answers)[:100]))
+    assert czech.limits() == pytest.approx((czech.value, czech.value))
+    assert czech.standard_error == 0.0
+    assert czech.label == {"domain": "cs"}
+
+
+def test_the_mean_of_a_group_of_a_stratum_that_is_labelled_completely_is_known():
+    sample, classes, answers = small_language(100)
+    is_right = (classes == answers).astype(float)
+
+    czech, german = stratal.estimate(sample, is_right[sample.ids].tolist(), by="language")
+
+    assert czech.limits() == pytest.approx((is_right[:100].mean(), is_right[:100].mean()))
+    assert german.limits()[1] - german.limits()[0] > 0.1
+
+
+def test_recall_of_a_group_of_whole_strata_uses_its_labels_alone():
+    """With 99 of 100 labels, the interval of the recall was 0 to 1."""
+    sample, classes, answers = small_language(99)
+    estimand = "recall:spam,predicted=answer"
+
+    czech = stratal.estimate(sample, classes[sample.ids].tolist(), estimand=estimand, by="language")[0]
+
+    is_spam = classes[:100] == "spam"
+    recall = np.mean(answers[:100][is_spam] == "spam")
+    low, high = czech.limits()
+    assert low <= recall <= high
+    assert high - low < 0.1
