@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, number_of_text, plain_fields
 from stratal.errors import InputError, LabelError, optional_import, type_text
-from stratal.labels.label_values import class_text
+from stratal.labels.label_values import LabelMapping, are_numeric_labels, class_text, comparison_key
 from stratal.labels.labels import ADJUDICATED, Labels
 from stratal.protocols import JsonDict
 
@@ -163,8 +164,9 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> AnnotatorA
 def _collect_answers(labels: Labels) -> list[tuple[str, str, float | str]]:
     """Return the unit, the annotator and the meaning of each answer, with the answers that were replaced."""
     answers = []
-    meanings = labels.interpreted()[1].meanings
     sources = [labels] if labels.replaced is None else [labels, labels.replaced]
+    texts = {class_text(value): None for source in sources for value in source.values if value is not None}
+    meanings = {**_spellings(texts), **labels.interpreted()[1].meanings}
     for source in sources:
         annotators = source.annotators or ("",) * len(source.ids)
         for unit, annotator, value in zip(source.ids, annotators, source.values, strict=True):
@@ -173,6 +175,20 @@ def _collect_answers(labels: Labels) -> list[tuple[str, str, float | str]]:
             if meaning is not None and meaning == meaning:
                 answers.append((unit, annotator, meaning))
     return answers
+
+
+def _spellings(texts: Collection[str]) -> dict[str, float | str | None]:
+    """Return the first spelling of each answer, for answers that are words.
+
+    Words are equal if they count as the same number, such as `pass` and 1, or differ only in case and spaces.
+    """
+    if not any(math.isnan(number_of_text(text)) for text in texts):
+        return {}
+    keys: dict[str, float | str] = {text: comparison_key(text) for text in texts}
+    if are_numeric_labels(texts):
+        keys |= LabelMapping().numbers(texts)
+    first_texts: dict[float | str, str] = {}
+    return {text: first_texts.setdefault(key, text) for text, key in keys.items()}
 
 
 def _rating_matrix(

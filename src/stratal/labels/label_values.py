@@ -52,6 +52,8 @@ _MIN_UNMATCHED_LABELS = 10
 _SIGNS = frozenset((-1.0, 0.0, 1.0))
 # A text such as 0,5 is not a number in Python. Its error message suggests a decimal point.
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
+# 3/5 and 3,5.
+_UNREAD_NUMBER = re.compile(r"[-+]?\d+ ?[,/] ?\d+")
 
 # The number or the class that a label counts as; None for no answer.
 Meaning: TypeAlias = float | str | None
@@ -628,6 +630,7 @@ def refuse_incomparable_classes(labels: Sequence[str], answers: Sequence[str]) -
             "which are almost never equal",
             action="Use the labels 1 and 0, or the error itself, and leave out predicted= (--predicted).",
         )
+    _refuse_unread_numbers(distinct_labels | distinct_answers)
     _refuse_mixed_truth_values(distinct_answers)
     _refuse_shares_as_classes(distinct_labels, distinct_answers)
     _refuse_misspelt_classes(labels, distinct_answers)
@@ -709,6 +712,18 @@ def _best_first(words: Collection[str]) -> list[str]:
     """Return two opposite words, the one that means success, 1 or 100% first if it is known."""
     best = success_word(words)
     return sorted(words, key=lambda word: (word != best, truth_number(word) != 1.0, word != "100%", word))
+
+
+def _refuse_unread_numbers(texts: set[str]) -> None:
+    """Refuse labels and answers that are all numbers in a form that is not read as numbers."""
+    first = min(texts, default="")
+    if texts and all(_UNREAD_NUMBER.fullmatch(text) for text in texts):
+        raise LabelError(
+            f"labels and answers such as {first!r} are numbers in a form that is not read, and not classes",
+            allowed="numbers with a decimal point",
+            action="Write 3 or 0.6 for 3/5, and 3.5 for 3,5; if they are classes, give them names in both "
+            "columns.",
+        )
 
 
 def _refuse_mixed_truth_values(answers: set[str]) -> None:

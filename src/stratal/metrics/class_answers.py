@@ -318,6 +318,28 @@ def labels_as_verdicts(sample: Sample, labels: object, judge: str) -> JoinedLabe
     return replace(joined, label_mapping=mapping)
 
 
+def verdicts_of_judges(sample: Sample, labels: object, judges: Sequence[str]) -> AnyArray:
+    """Return the verdicts (J, n) of several judges; equal verdicts have the spelling of the first judge.
+
+    Verdicts are equal like a label and a verdict (`LabelMapping.spelled_as_verdicts`), such as 1 and `pass`.
+    """
+    label_mapping = join_labels(sample, labels, "y_true").label_mapping
+    known_verdicts: dict[str, None] = {}
+    columns = []
+    for judge in judges:
+        column = class_column(sample, judge, judge)
+        verdicts = [str(text) for text in dict.fromkeys(column[~no_verdicts(sample, labels, judge)].tolist())]
+        try:
+            spellings = label_mapping.spelled_as_verdicts(verdicts, known_verdicts.keys()).meanings
+        except LabelError:
+            # It is unclear which verdicts are equal, so that they are compared as they are written.
+            spellings = {}
+        column = np.array([spellings.get(text) or text for text in column.tolist()], dtype=object)
+        known_verdicts |= dict.fromkeys(str(spellings.get(text) or text) for text in verdicts)
+        columns.append(column)
+    return np.stack(columns)
+
+
 def judged_classes(sample: Sample, labels: object, judge: str, *, by_number: bool = True) -> AnsweredClasses:
     """Return the classes of the labelled units; those without a verdict are not compared.
 

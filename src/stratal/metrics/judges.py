@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, are_binary
+from stratal.arrays import BoolArray, are_binary
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.domain_means import domain_mean
@@ -18,7 +18,7 @@ from stratal.estimation.estimand import DEFAULT_REQUEST, Estimand, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.linearised import undefined_result
-from stratal.estimation.resolve import class_column, compared_column, number_column, outcomes, with_group
+from stratal.estimation.resolve import compared_column, number_column, outcomes, with_group
 from stratal.estimation.share_estimates import share_estimate
 from stratal.metrics.associations import (
     Bias,
@@ -30,7 +30,13 @@ from stratal.metrics.associations import (
     spearman,
 )
 from stratal.metrics.calibration_error import CalibrationError
-from stratal.metrics.class_answers import AnsweredClasses, judged_classes, labels_as_verdicts, no_verdicts
+from stratal.metrics.class_answers import (
+    AnsweredClasses,
+    judged_classes,
+    labels_as_verdicts,
+    no_verdicts,
+    verdicts_of_judges,
+)
 from stratal.metrics.ranking import area_under_curve, ranking_metric
 from stratal.metrics.score_roles import class_indicator, class_of_score, is_probability
 from stratal.names import split_names
@@ -225,7 +231,7 @@ def _no_verdict_remarks(sample: Sample, labels: object, judge: str) -> list[str]
 def _consistency(sample: Sample, labels: object, judges: tuple[str, ...], target: str) -> Estimate:
     """Return the share of equal verdicts among all pairs of verdicts on a unit."""
     has_verdict = np.stack([~no_verdicts(sample, labels, judge) for judge in judges])
-    verdicts = np.stack([sample.groups[judge] for judge in judges])
+    verdicts = verdicts_of_judges(sample, labels, judges)
     judge_pairs = list(combinations(range(len(judges)), 2))
     is_pair = np.array([has_verdict[a] & has_verdict[b] for a, b in judge_pairs])
     is_equal = np.array([verdicts[a] == verdicts[b] for a, b in judge_pairs])
@@ -244,7 +250,7 @@ def with_majority(sample: Sample, judges: tuple[str, ...], labels: object) -> tu
     judge has a verdict.
     """
     name = f"majority of {len(judges)}"
-    columns: AnyArray = np.stack([class_column(sample, judge, judge) for judge in judges])
+    columns = verdicts_of_judges(sample, labels, judges)
     votes = np.sum(columns[:, None] == columns[None], axis=0)
     votes[np.stack([no_verdicts(sample, labels, judge) for judge in judges])] = 0
     chosen = columns[np.argmax(votes, axis=0), np.arange(sample.size)]

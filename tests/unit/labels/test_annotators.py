@@ -130,3 +130,15 @@ def test_skips_that_name_nobody_are_no_second_annotator():
     rows = [("a", "ann", 1), ("b", "ann", 0), ("c", "", None)]
 
     assert measure_agreement(labels(rows)) is None
+
+
+@pytest.mark.parametrize("words", [("PASS", "FAIL"), ("pass ", "fail"), (1, 0), ("1.0", "0")])
+def test_annotators_agree_in_different_words(words):
+    """They agreed less than by chance, although the estimate counted both as 1."""
+    pairs = [("pass", words[0]), ("fail", words[1])] * 10 + [("pass", words[1])]
+    rows = [(f"u{row}", "ab"[k], pair[k]) for row, pair in enumerate(pairs) for k in (0, 1)]
+
+    found = stratal.annotator_agreement(labels(rows))
+
+    assert found.agreed == pytest.approx(20 / 21)
+    assert found.open == 1

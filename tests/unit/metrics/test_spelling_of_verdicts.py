@@ -204,3 +204,34 @@ def test_shares_of_votes_never_equal_the_answers_0_and_1():
     judged_sample = stratal.designs.SimpleRandom(budget=120).draw(judged, seed=1)
     report = stratal.estimate(judged_sample, labels, judge="judge")
     assert report.of(metric="pearson").value == pytest.approx(np.corrcoef(shares, answers)[0, 1])
+
+
+def test_judges_with_different_words_have_a_majority_and_a_consistency():
+    """Their verdicts were never equal: consistency 0, and the majority was the first judge's verdict."""
+    rng = np.random.default_rng(5)
+    truth = rng.random(200) < 0.7
+    judges = [np.where(rng.random(200) < share, truth, ~truth) for share in (0.8, 0.7, 0.9)]
+    words = [("pass", "fail"), ("1", "0"), ("Yes", "No")]
+    table = {"human": np.where(truth, "good", "bad").tolist()}
+    for number, (verdicts, (one, zero)) in enumerate(zip(judges, words, strict=True)):
+        table[f"judge_{number}"] = np.where(verdicts, one, zero).tolist()
+
+    rows = stratal.evaluate(table).to_dict()["judge"]
+
+    values = {(row["judge"], row["metric"]): row["estimate"] for row in rows}
+    majority = np.sum(judges, axis=0) >= 2
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    assert values["majority of 3", "agreement"] == pytest.approx(np.mean(majority == truth))
+    consistency = np.mean([np.mean(judges[a] == judges[b]) for a, b in pairs])
+    assert values["3 together", "consistency"] == pytest.approx(consistency)
+
+
+@pytest.mark.parametrize("write", ["{}/5", "{},0"])
+def test_ratings_that_are_not_read_as_numbers_are_no_classes(write):
+    """They were compared as classes: an accuracy of .44 for ratings."""
+    rng = np.random.default_rng(5)
+    ratings = {name: rng.integers(1, 6, 100) for name in ("human_rating", "judge_rating")}
+    table = {name: [write.format(rating) for rating in column] for name, column in ratings.items()}
+
+    with pytest.raises(LabelError, match="numbers in a form that is not read"):
+        stratal.evaluate(table)
