@@ -648,7 +648,7 @@ def make_sample(
     probabilities: FloatArray,
     summary: StratumSummary | None = None,
     *,
-    digested: bool = True,
+    has_digest: bool = True,
 ) -> Sample:
     """Return the sample of drawn units (n,) with these inclusion probabilities (n,).
 
@@ -669,7 +669,7 @@ def make_sample(
     if summary is None:
         summary = population.summarise(Everything())
     digest = None
-    if digested:
+    if has_digest:
         digest = population.digest_of_draw(seed)
     sample = Sample(
         ids=drawn.ids,

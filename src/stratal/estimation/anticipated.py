@@ -108,7 +108,7 @@ class _Anticipated:
     allocation: ClassVar[str]
     # Whether a plan has strata only if they clearly reduce the variance. Otherwise, it has strata unless they
     # increase the variance.
-    needs_gain: ClassVar[bool]
+    strata_are_optional: ClassVar[bool]
     # Largest number of strata within each cell or category.
     most_strata: ClassVar[int]
     # Minimum average number of labels per stratum. It exceeds the minimum of a stratum, so that the rest of
@@ -127,7 +127,7 @@ class _Anticipated:
         return max(1, min(max_strata or self.most_strata, budget // labels_per_number))
 
     @property
-    def divides(self) -> bool:
+    def can_be_stratified(self) -> bool:
         """Whether the units can be divided into strata."""
         return True
 
@@ -157,7 +157,7 @@ class AnticipatedInfluence(_Anticipated):
 
     allocation: ClassVar[str] = "neyman"
     method: ClassVar[str] = "neyman"
-    needs_gain: ClassVar[bool] = False
+    strata_are_optional: ClassVar[bool] = False
     # The units of a rare class are in a small part of the range of the influence, which needs narrow strata.
     most_strata: ClassVar[int] = 15
     per_stratum: ClassVar[int] = 4
@@ -248,7 +248,7 @@ class AnticipatedOutcome(_Anticipated):
     scores: MeanScore | None = None
 
     allocation: ClassVar[str] = "robust"
-    needs_gain: ClassVar[bool] = True
+    strata_are_optional: ClassVar[bool] = True
     most_strata: ClassVar[int] = DEFAULT_STRATA
     per_stratum: ClassVar[int] = 5
 
@@ -276,7 +276,7 @@ class AnticipatedOutcome(_Anticipated):
     def strata(self, budget: int) -> Strata:
         """Return the strata of the proxy within categories; one stratum if there is neither."""
         options = self.options
-        if not self.divides:
+        if not self.can_be_stratified:
             return replace(
                 self.population_stratum,
                 notes=("There is no proxy, so nothing shows which units are uncertain.",),
@@ -294,7 +294,7 @@ class AnticipatedOutcome(_Anticipated):
         return strata
 
     @property
-    def divides(self) -> bool:
+    def can_be_stratified(self) -> bool:
         """Whether the units can be divided into strata: by a proxy, categories or features."""
         return bool(self.n_proxies or self.options.by is not None or self.options.method == "features")
 

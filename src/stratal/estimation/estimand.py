@@ -159,7 +159,7 @@ class Estimand(Described, noun="estimand", registry={}):
     # Options of `plan` that it supports.
     plan_options: ClassVar[tuple[str, ...]] = ("method", "n_strata", "minimum")
     # Whether plans and samples store it. The mean is the default and is not stored.
-    recorded: ClassVar[bool] = True
+    is_stored: ClassVar[bool] = True
     # Whether its default estimator supports the superpopulation as the target.
     has_superpopulation: ClassVar[bool] = True
     # Whether the result is a number with an interval. Otherwise, it is an accepted set with a guarantee.

@@ -79,7 +79,7 @@ class Mean(Estimand, kind="mean"):
     """
 
     of_one_outcome: ClassVar[bool] = True
-    recorded: ClassVar[bool] = False
+    is_stored: ClassVar[bool] = False
     plan_options: ClassVar[tuple[str, ...]] = (
         *Estimand.plan_options,
         *("by", "proxy", "allocation", "residual_sd", "labels"),
@@ -142,7 +142,7 @@ class Mean(Estimand, kind="mean"):
     def anticipated(self, population: Population, options: StratificationOptions) -> AnticipatedOutcome:
         """Return the expected moments of the outcome by the proxy of the options or of the estimand."""
         proxy = options.proxy or self.proxy
-        by = options.by or population.own_stratum
+        by = options.by or population.missing_proxy_group
         options = replace(options, proxy=proxy, by=by)
         anticipated = AnticipatedOutcome(
             population=population, options=options, n_proxies=len(population.proxies)

@@ -215,6 +215,7 @@ class Planner:
             rounds = replace(rounds, total=min(budget, max_budget))
             first_planner = replace(self, options=replace(self.options, allocation="proportional"))
         plan = replace(first_planner.plan_budget(first_budget), rounds=rounds)
+        # A threshold has a guarantee, and no precision.
         if not self.estimand.is_estimated:
             return plan
         # Both rounds together are expected to be at least as precise as one round by the score alone.
@@ -309,7 +310,7 @@ class Planner:
             labels=described_labels,
             confidence_level=self.confidence_level,
             population=self.population,
-            estimand=self.estimand.to_dict() if self.estimand.recorded else None,
+            estimand=self.estimand.to_dict() if self.estimand.is_stored else None,
             parts=planned.parts,
             looks=self.looks,
             previous=planned.previous,
@@ -427,7 +428,7 @@ class Planner:
 
     def _is_divided(self, strata: Strata) -> bool:
         """Return whether a stratified sample is possible: there are several strata, or they are required."""
-        return strata.n_strata > 1 or not self.anticipated.needs_gain
+        return strata.n_strata > 1 or not self.anticipated.strata_are_optional
 
     def _planned_strata(
         self, n_labels: int | None, cost_column: str | None, money: float | None
@@ -487,15 +488,17 @@ class Planner:
         from stratal.strata import allocate_several
 
         influences = list(self.estimand.influences(self.population))
-        deviations, variances, _ = influence_deviations(self.population, strata, influences)
+        stratum_deviations, population_variances, _ = influence_deviations(
+            self.population, strata, influences
+        )
         # Divisor N_h − 1, as in the variance of a stratified mean.
-        sample_deviations = deviations * np.sqrt(strata.sizes / np.maximum(strata.sizes - 1, 1))
+        sample_deviations = stratum_deviations * np.sqrt(strata.sizes / np.maximum(strata.sizes - 1, 1))
         if self.half_width is None:
             targets = None
         else:
             targets = self.target_half_widths
         if targets is None:
-            target_errors = np.ones(len(deviations))
+            target_errors = np.ones(len(stratum_deviations))
         elif n_labels is None:
             target_errors = targets / self.normal_quantile
         else:  # with a budget, only the ratios of the errors matter
@@ -515,13 +518,13 @@ class Planner:
                 minimum=minimum,
             ).allocation
 
-        allocation = self._with_minimums(strata, allocate_labels, self.options.minimum)
+        allocation = self._with_minimums(strata, allocate_labels, self.options_with_defaults.minimum)
         parts = planned_parts(
             names,
             strata,
             allocation.n_h,
-            deviations,
-            variances,
+            stratum_deviations,
+            population_variances,
             normal_quantile=self.normal_quantile,
             target_half_widths=targets,
         )
@@ -547,7 +550,7 @@ class Planner:
     @cached_property
     def compares_candidates(self) -> bool:
         """Whether strata and a simple random sample are compared: no option fixes the number of strata."""
-        is_open = self.options_with_defaults.is_open and self.anticipated.divides
+        is_open = self.options_with_defaults.is_open and self.anticipated.can_be_stratified
         return is_open and self.labels is None and len(self.parts) == 1
 
     @property
@@ -650,7 +653,8 @@ class Planner:
         The coarsest strata of a metric are its cells, such as the answers. Without a label in one of them the
         metric may be undefined, and the linear approximation of its standard error is not valid.
         """
-        if self.anticipated.needs_gain:
+        # Strata that are optional are those of a mean, which is defined without labels in one of them.
+        if self.anticipated.strata_are_optional:
             return None
         expected_labels = np.where(coarsest.is_known, np.inf, budget * coarsest.weights)
         smallest = int(np.argmin(expected_labels))
@@ -673,7 +677,10 @@ class Planner:
             return all(self._is_as_precise_at(strata, budget) for budget in budgets)
         # One call for all budgets: separate calls took a fifth of the time of the command.
         n_h = allocate_budgets(
-            strata, np.array(budgets, np.int64), self.anticipated.allocation, self.options.minimum
+            strata,
+            np.array(budgets, np.int64),
+            self.anticipated.allocation,
+            self.options_with_defaults.minimum,
         )
         errors = candidate.expected.standard_errors(strata, n_h, candidate.estimator)
         simple_errors = np.array([self._simple_error(budget) for budget in budgets])
@@ -703,11 +710,12 @@ class Planner:
         """
         if self.is_worst_case or self.options_with_defaults.by is not None:
             return True
-        if not self.anticipated.needs_gain:
+        if not self.anticipated.strata_are_optional:
             return True
         anticipated = self.anticipated
         population_stratum = anticipated.population_stratum
-        # The smallest budget with the largest number of strata.
+        # The smallest budget with the largest number of strata, at most half of the units: if all were
+        # labelled, no error would remain to compare.
         budget = min(anticipated.per_stratum * anticipated.most_strata, population_stratum.size // 2)
         variances = population_stratum.scenarios.variances[0]
         simple_variance = expected_variance(population_stratum.sizes, np.array([budget]), variances)
@@ -719,7 +727,7 @@ class Planner:
         allocate_labels = partial(allocate, strata, budget, self.anticipated.allocation)
         return Candidate(
             strata=strata,
-            allocation=self._with_minimums(strata, allocate_labels, self.options.minimum),
+            allocation=self._with_minimums(strata, allocate_labels, self.options_with_defaults.minimum),
             is_worst_case=self.is_worst_case,
             confidence_level=self.interval_level,
         )
@@ -807,7 +815,7 @@ class Planner:
         options = self.options_with_defaults
         is_by_cost = (options.allocation or "").partition(":")[0] == COST_OPTIMAL
         is_fixed = options.by is not None or options.n_strata is not None
-        if not self.anticipated.needs_gain or is_by_cost or is_fixed:
+        if not self.anticipated.strata_are_optional or is_by_cost or is_fixed:
             return True
         efficiency = stratified.relative_efficiency
         simple_efficiency = simple.relative_efficiency or 0.0

@@ -116,7 +116,7 @@ class PreviousLabels:
         names = population.proxy_names
         if names:
             self.proxy = population.proxy_info(proxy).name
-            by = calibrate_by or population.own_stratum
+            by = calibrate_by or population.missing_proxy_group
             self.fine_strata = stratify(population, n_strata=_N_FINE_STRATA, proxy=proxy, by=by)
             if labelled_units is not None:
                 self.notes = distribution_shift_warnings(population, labelled_units, proxy)
@@ -264,7 +264,8 @@ class PreviousLabels:
         variances = expected**2 * binary_variances / binary_variances.mean(axis=0) * factors
         mean_rates = rates.mean(axis=0)
         if self.binary:  # the variance r (1 − r) of a binary outcome determines its rate r
-            mean_rates = implied_means(np.ones(len(mean_rates)), mean_rates, expected / (high - low))
+            one_label_each = np.ones(len(mean_rates))
+            mean_rates = implied_means(one_label_each, mean_rates, expected / (high - low))
         return low + (high - low) * np.vstack([mean_rates, rates]), np.vstack([expected**2, variances])
 
     def _variance_factors(self, residuals: FloatArray) -> FloatArray:
@@ -326,7 +327,10 @@ def _estimated_mean(labels: Labels, population: Population, units: DrawnUnits) -
     """
     n = len(units.ids)
     fractions = np.full(n, min(n / population.size, 1.0))
-    sample = make_sample(SimpleRandom(budget=n), population, 0, units, fractions, digested=False)
+    # The sample is not stored, so that no file needs its digest.
+    sample = make_sample(
+        SimpleRandom(budget=n), population, seed=0, drawn=units, probabilities=fractions, has_digest=False
+    )
     options: Keywords = {"estimator": "horvitz-thompson", "predicted": population.roles.answer}
     with warnings.catch_warnings(action="ignore", category=StratalWarning):
         mean = estimate(sample, labels, **options)

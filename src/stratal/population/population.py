@@ -112,7 +112,7 @@ class Population(ABC):
     row_base: int | None = None
 
     # Name of the group whose level `missing` contains the units without a proxy; None if there are none.
-    own_stratum: str | None = None
+    missing_proxy_group: str | None = None
 
     _distributions: dict[str, Distribution] = field(init=False, default_factory=dict)
     _level_distributions: dict[tuple[str, str], LevelDistributions] = field(init=False, default_factory=dict)

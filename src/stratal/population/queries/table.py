@@ -831,7 +831,7 @@ def table_population(source: Source, declared: Declaration, row_base: int | None
         tags=declared.tags,
         label_outcome=label_outcome(declared.label),
         notes=source.notes,
-        own_stratum=OWN_STRATUM_GROUP if declared.missing == OWN_STRATUM else None,
+        missing_proxy_group=OWN_STRATUM_GROUP if declared.missing == OWN_STRATUM else None,
         units=units,
         source=source,
         extents=extents,

@@ -211,7 +211,7 @@ def test_nothing_is_added_where_nothing_is_missing():
     population = Population.from_table(frame, proxy="score", missing="own-stratum")
 
     assert population.group_names == ()
-    assert population.own_stratum is None
+    assert population.missing_proxy_group is None
 
 
 def test_what_becomes_of_missing_proxies_is_one_of_two():
