@@ -505,7 +505,8 @@ def evaluate(
     mapping : mapping of label to number, class or None
         The number or class that each label represents; None marks a missing answer.
     predicted, combine, estimand, estimator, cross_fit, calibration, features, target, outcome, bounds, limits
-        See `stratal.estimate`. `predicted="none"`: labels are numbers.
+        See `stratal.estimate`. `predicted="none"`: labels are numbers. `predicted="predicted_class"`: labels
+        are compared with the most probable class of the columns of a softmax.
     predicts : str or mapping of proxy to str
         The quantity that each proxy predicts, as in `Population.read`. It can replace an inference made at
         the draw, but not a declaration.
