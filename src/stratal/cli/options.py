@@ -356,7 +356,7 @@ class Planning(Reading, frozen=True, kw_only=True):
         names = ("half_width", "by", "allocation", "minimum", "confidence_level", "assume")
         with show_progress("reading and stratifying"):
             return stratal.plan(
-                self.for_planning.population(),
+                self.with_required_columns.population(),
                 self.budget,
                 method=self.stratify,
                 n_strata=self.strata,
@@ -366,7 +366,7 @@ class Planning(Reading, frozen=True, kw_only=True):
             )
 
     @property
-    def for_planning(self) -> Planning:
+    def with_required_columns(self) -> Planning:
         """The options with the columns that the estimand and the allocation need."""
         options = self.with_columns_of(self.goal)
         cost = (self.allocation or "").partition(":")[2]

@@ -193,6 +193,7 @@ def _plan_with_file(requested: PlanOptions) -> Result:
     if plan.half_width is not None and plan.budget == plan.population_size:
         remarks.append("This half-width is reached only if all units are labelled.")
     remarks += _metrics_remarks(shown_columns)
+    # After the JSON object, the parts of the text in their order: the last is the next command.
     return Result(
         plan.to_dict(),
         _detection_text(requested, plan),
@@ -274,7 +275,7 @@ def _label_keywords(requested: PlanOptions) -> dict[str, Any]:
 
     if not requested.labels:
         return {}
-    reading = requested.for_planning
+    reading = requested.with_required_columns
     labelled_units = None
     id_name = requested.id
     if reading.proxy:

@@ -266,6 +266,7 @@ class Disagreements(Design):
     """
 
     kind = "disagreements"
+    # The second entry is the source: its key in `report/methods.toml`.
     report_description = ("units on which the candidates for the best model disagree", "ohlsson")
     assumption = "Only differences between the models are estimated."
     answers: tuple[str, ...]
@@ -309,7 +310,7 @@ class Disagreements(Design):
         )
 
     def select(self, population: Population, seed: int) -> tuple[Design, DrawnUnits, FloatArray, None]:
-        """Draw all rounds; units are in the order of the draw."""
+        """Draw all rounds; units are in the order of the draw. The summary of strata is None."""
         units = units_and_answers(population, self.answers, seed)
         draws = units.draws(self)
         return self, units.candidates.drawn.only(draws.rows), np.minimum(draws.probability, 1.0), None
@@ -430,6 +431,7 @@ def units_and_answers(population: Population, answers: tuple[str, ...], seed: in
 
 def _read_answers(population: Population, answers: tuple[str, ...], seed: int) -> ModelAnswers:
     """Read all units and the answers of the models; sets with the same tags in another order are equal."""
+    # With equal sizes, every random number is below the limit of 1.
     candidates = population.units_below_size_limit(SizeMeasure(kind="equal"), 1.0, seed)
     columns = {name: candidates.drawn.groups[population.require_group(name)] for name in answers}
     for name, column in columns.items():

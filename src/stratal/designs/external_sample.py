@@ -97,6 +97,7 @@ def _fields_of_stated_sampling(
     sets = holds_sets(columns, answer, options.tags)
     proxy_info, proxies = _proxy_of_labelled_rows(columns, options, others)
     question = _question_of_columns(options, id_name, scores=tuple(info.score(answer) for info in proxy_info))
+    # Mean proxies over all units, labelled and others, of each level of the groups.
     level_means = level_means_of(
         columns,
         options,
@@ -240,6 +241,7 @@ def _fields_of_complete_table(
         "groups": drawn_groups,
         "totals": totals,
         "population": population,
+        # Only declared by the user: `estimate` tests it.
         "declared_random": True,
         "question": _question_of_columns(options, id_name, scores=population.scores),
     }

@@ -31,7 +31,7 @@ from stratal.tables.spilling import lock_file
 
 # Name of the sample file in a labelling folder.
 SAMPLE_NAME = "sample.parquet"
-# Labels that units of a table have before the first draw.
+# Labels of earlier rounds, if a table contained them before further rows of it were drawn.
 LABELS_NAME = "labels.csv"
 # Arguments of the draw, for further rounds.
 PLAN_NAME = "plan.json"
@@ -173,6 +173,7 @@ def _remove_killed_draw(folder: Path) -> None:
     partial_draws = [
         entry for entry in folder.iterdir() if _is_partial(entry) and (entry / SAMPLE_NAME).exists()
     ]
+    # The temporary folder inside an existing folder has the name of this folder (`partial_folder`).
     clear_leftovers(folder / folder.resolve().name)
     # A partial folder that still exists belongs to a running draw.
     if not partial_draws or any(entry.exists() for entry in partial_draws):
@@ -184,7 +185,10 @@ def _remove_killed_draw(folder: Path) -> None:
 
 
 def _is_without_labels(entry: Path) -> bool:
-    """Return whether a file is a plan, or a table to label without any label."""
+    """Return whether a file is a plan, or a table to label without any label.
+
+    Other files may contain labels (`labels.csv`, a workbook): they are kept, and the draw is refused.
+    """
     return entry.name == PLAN_NAME or (entry.name == TO_LABEL_NAME and _has_no_label(entry))
 
 

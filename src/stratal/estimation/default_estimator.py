@@ -12,8 +12,8 @@ RANDOM_WITHIN_STRATA = ("simple-random", "stratified")
 
 # Minimum number of labels per proxy for which `auto` fits λ. With fewer, the error of λ is too large.
 MINIMUM_FOR_FITTING = 50
-# Minimum number of labels per proxy, for several proxies and strata of the first one. λ is shrunk by the
-# number of informative labels, so that it has little effect with few labels.
+# Minimum number of labels per proxy, for several proxies and strata of the first one. λ is shrunk
+# more if fewer labels differ within strata (docs/methods/means.md), so that it has little effect then.
 _LABELS_PER_PROXY = 15
 # Minimum number of labels per stratum. In 50 strata, the coverage with a fitted λ is 0.931 for 2 labels each,
 # and at least 0.941 for 3 (2,000 draws).
@@ -58,7 +58,7 @@ def labels_for_proxies(design: str, n_strata: int, k: int, *, proxy_strata: bool
     if min_labels > 0:
         return min_labels * k
     if design in RANDOM_WITHIN_STRATA and n_strata <= 1:
-        # The minimum for one proxy; `_first_proxies` omits the proxies for which there are too few labels.
+        # The minimum for one proxy; `estimate` omits the proxies for which there are too few labels.
         return MINIMUM_FOR_FITTING
     # λ is fitted within strata, each of whose means uses one degree of freedom (Fisch et al. 2024).
     if design == "stratified" and not proxy_strata:

@@ -233,6 +233,7 @@ def join_labels(
         units = _matched_units(sample, unit_labels, position)
     refuse_changed_columns(sample, unit_labels, units)
     values, declared = unit_labels.interpreted()
+    # `compares` is None if it is not declared whether labels are compared with answers.
     if may_be_sets and sample.question.outcome.holds_sets and sample.question.compares is not False:
         values = unit_labels.with_set_texts(values, declared, sample.question.outcome)
     elif unit_labels.sets is not None:

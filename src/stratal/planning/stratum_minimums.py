@@ -44,7 +44,8 @@ def cell_share_minimums(
     """Return minimums (H,) that give each stratum half of its share of its cell's labels.
 
     All shares are reduced by one factor if the lower limits leave too few labels. `cells` are the cell
-    numbers of the strata. Parameters have the shape (H,) and are otherwise those of `stratum_minimums`.
+    numbers of the strata; those with `is_known` need no label, because their contribution to the estimand is
+    known. Parameters have the shape (H,) and are otherwise those of `stratum_minimums`.
     """
     labels_of_cell = np.bincount(cells, n_h * ~is_known)
     size_of_cell = np.bincount(cells, sizes * ~is_known)

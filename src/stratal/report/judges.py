@@ -45,6 +45,7 @@ def judge_sentences(rows: JsonRows, limit: int = MAX_JUDGE_SENTENCES) -> list[st
     lines = []
     judges = {}
     for judge, metrics in rows_by_judge(rows).items():
+        # Share of equal verdicts among all pairs of verdicts on a unit, by several judges or calls of one.
         if ("consistency", None) in metrics:
             consistencies.append(metrics.pop(("consistency", None)))
         if metrics:
@@ -190,6 +191,8 @@ def judge_reading_lines(estimate: JsonMapping) -> list[str]:
     judge = rows.get(JUDGE_ONLY)
     reported = next(iter(rows.values()))
     ends = reported["confidence_interval"]
+    # Without an interval, the judge's estimate has no sampling error. Its differences from the reported
+    # limits are then the limits of the judge's error.
     if judge is None or judge["confidence_interval"] is not None:
         return lines
     if ends is None or None in ends or estimate.get("target") != "population":

@@ -324,6 +324,7 @@ def table_entry(row: JsonMapping, name: str) -> Any:
     """Return an entry of a table of estimates: as text in percent or in percentage points, or the number."""
     value = row.get(name)
     if value is None and name == "estimate":
+        # `table_of` omits columns in which all entries are None, but the estimates are always shown.
         return "–"
     if value is None or not row.get("share"):
         return value

@@ -23,7 +23,8 @@ DATABASE = "study.sqlite"
 # File that a server locks, so that no second server can serve the study.
 LOCK = "server.lock"
 
-# Permissions of a study's folder: only its owner has access. All links can be computed from the database.
+# Permissions of a study's folder: only its owner has access. The database contains the
+# secret of all annotators' links, so that its readers could label as anybody.
 PRIVATE_FOLDER = 0o700
 
 # Only the owner reads and writes.

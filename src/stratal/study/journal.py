@@ -34,7 +34,8 @@ MAX_REQUEST_CHARACTERS = 200
 # Largest number of seconds for an item: after more than a day, the time depends on other things.
 MAX_SECONDS_PER_ITEM = 86_400.0
 
-# Actions that a line of the journal can store.
+# Actions that a line of the journal can store. `set-aside` excludes the labels of an annotator, and
+# `take-back` includes them again.
 Action = Literal[
     "submit", "change", "skip", "undo", "flag", "unflag", "note", "adjudicate", "set-aside", "take-back",
     "rubric", "round", "setting",
@@ -254,6 +255,7 @@ PAGE_FILE_SECRET = "page_file_secret"
 # Settings on which the results of a study depend: the values of choices, the assignment of items, and the
 # stopping rule. Their digest is part of the journal. The other settings are the appearance of the page, the
 # secrets of links, and the time of the next evaluation of the stopping rule.
+# `reading` are the options with which the population was read. The order is part of the digest.
 HASHED_SETTINGS = ("question", "rubric_version", "overlap", "copies", "half_width", "reading", "adjudicators")
 
 

@@ -224,7 +224,8 @@ def estimated_weights(members: BoolArray, weights: FloatArray) -> RegionWeights:
     """Return weights (m, J) that sum to 1 in each region, from design weights (m,)."""
     weights_in_region = weights[:, None] * members
     totals = weights_in_region.sum(axis=0)
-    # The share of a region and its strata are not known: the mean is over all its labels.
+    # The sizes of regions and strata are not known. Means are then not multiplied by the share of a region,
+    # and their variance has no finite population correction.
     zeros = np.zeros_like(totals)
     return RegionWeights(
         weights=weights_in_region / np.where(totals > 0, totals, 1.0),

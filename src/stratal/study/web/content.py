@@ -320,7 +320,7 @@ def html_page(title: str, head: str, page_class: str, body: str = "") -> str:
     if page_class != "text":
         body += "<noscript><p>This page requires JavaScript.</p></noscript>"
     return Template(read_page_file("page.html")).substitute(
-        title=title, head=head, home=page_class, inside=body
+        title=title, head=head, page_class=page_class, body=body
     )
 
 
@@ -349,13 +349,16 @@ def question_view(question: StudyQuestion) -> JsonDict:
             {"value": name, "label": "Tie" if is_pair and name == TIE else name, "key": choice.key}
             for name, choice in zip(names, question.choices, strict=True)
         ],
+        # Texts at both ends of a scale.
         "ends": question.ends,
+        # The earlier question, and its answer for which this one is asked.
         "when": question.when,
     }
 
 
 def form_view(study: Study) -> JsonDict:
     """Return all questions and the rubric in the form that the page expects."""
+    # The first question has the rubric of the whole form.
     first = study.form.first
     return {
         "questions": [question_view(question) for question in study.form.questions],
