@@ -101,19 +101,20 @@ class Option:
         if is_list:
             kind = get_args(kind)[0]
         click_type, placeholder = _CLICK_TYPES.get(kind, (None, "TEXT"))
-        shared: Keywords = {"type": self.parser or click_type, "required": self.default is NODEFAULT}
-        shared["metavar"] = self.metavar or (None if kind is bool else placeholder)
+        # Keywords that arguments and options of Click share.
+        keywords: Keywords = {"type": self.parser or click_type, "required": self.default is NODEFAULT}
+        keywords["metavar"] = self.metavar or (None if kind is bool else placeholder)
         if self.default not in (NODEFAULT, None):
-            shared["default"] = self.default
+            keywords["default"] = self.default
         if self.is_positional:
-            return click.Argument([self.field], nargs=-1 if is_list else 1, **shared)
+            return click.Argument([self.field], nargs=-1 if is_list else 1, **keywords)
         return click.Option(
             [self.field, self.name],
             help=self.help_text,
             is_flag=kind is bool or None,
             multiple=is_list,
             show_default=self.default_text or True,
-            **shared,
+            **keywords,
         )
 
 

@@ -292,14 +292,15 @@ def _inspect_folder(folder: Path) -> Result | None:
     from stratal.tables.logs.hugging_face import DATASET_STATE
     from stratal.tables.logs.reading import find_logs
 
+    table = find_table_to_label(folder) or folder / TO_LABEL_NAME
     for name, kind, next_command in (
         (DATABASE, "study", ("study", "status", folder)),
-        (SAMPLE_NAME, "sample", ("doctor", find_table_to_label(folder) or folder / TO_LABEL_NAME)),
+        (SAMPLE_NAME, "sample", ("doctor", table)),
     ):
         if (folder / name).is_file():
-            return Result(
-                {"folder": str(folder), "kind": kind}, f"{folder}: the folder of a {kind}.", next_command
-            )
+            described = {"folder": str(folder), "kind": kind}
+            return Result(described, f"{folder}: the folder of a {kind}.", next_command)
+    # A data set of Hugging Face has no logs.
     logs = {} if (folder / DATASET_STATE).exists() else find_logs(folder)
     if not logs:
         return None
@@ -342,14 +343,18 @@ def _inspect_label_table(file: Path) -> Result | None:
         file, folders_with_ids(table.distinct_texts(MAX_ROWS_PER_ITEM), (Path(), file.parent))
     )
     if folders:
-        described = {"rows": len(table), "answers": n_labels, "belongs_to": list(map(str, folders))}
-        return Result(
-            {"file": str(file), **described, "id": next(iter(folders.values()))},
-            [
-                _label_lines(file, table, label_column, n_labels, source, id_column)
-                for source, id_column in folders.items()
-            ],
-        )
+        described = {
+            "file": str(file),
+            "rows": len(table),
+            "answers": n_labels,
+            "belongs_to": list(map(str, folders)),
+            "id": next(iter(folders.values())),
+        }
+        parts = [
+            _label_lines(file, table, label_column, n_labels, source, id_column)
+            for source, id_column in folders.items()
+        ]
+        return Result(described, parts)
     inspection = _inspect_predictions(Reading(file=file))
     estimate_lines = _estimate_lines(file, table)
     problems: list[str] = []
@@ -400,8 +405,10 @@ def _label_lines(
     lines: list[Part] = [f"{file}: {len(table):,} rows, {matched}."]
     # The usual names of ids are recognised without the option.
     id_name = None if id_column in ID_NAMES else id_column
-    next_command = [*(["study", "import"] if is_study else ["estimate"]), str(source), str(file)]
-    next_command += [] if id_name is None else ["--id", id_name]
+    command_name = ["study", "import"] if is_study else ["estimate"]
+    next_command = [*command_name, str(source), str(file)]
+    if id_name is not None:
+        next_command += ["--id", id_name]
     if label_column is None:
         verdict_columns = _verdict_columns(table, source, id_column)
         if is_study or len(verdict_columns) < 2:
@@ -464,7 +471,9 @@ def _estimate_lines(file: Path, table: SmallTable) -> list[Part] | None:
         )
         words = [str(file), "--lists", "mean"]
         problem = _find_problem("estimate", words)
-        return [*lines, f"No estimate is possible: {problem}" if problem else ("estimate", *words)]
+        if problem:
+            return [*lines, f"No estimate is possible: {problem}"]
+        return [*lines, ("estimate", *words)]
     # The user must state which column has a role if several may have it. A table without labels has no column
     # that could have their role, so that this question has no answer.
     open_questions = [question for question in recognition.questions if question.is_answerable(columns)]
@@ -480,7 +489,8 @@ def _estimate_lines(file: Path, table: SmallTable) -> list[Part] | None:
     result = {} if problem else json.loads(output)
     roles = result.get("roles", roles)
     lines += [f"{roles['sentence'][:1].upper()}{roles['sentence'][1:]}."]
-    lines += [f"Groups: {', '.join(recognition.groups)} (--by)."] if recognition.groups else []
+    if recognition.groups:
+        lines.append(f"Groups: {', '.join(recognition.groups)} (--by).")
     lines += [f"{warning[:1].upper()}{warning[1:]}." for warning in result.get("warnings", ())]
     lines += [
         f"Note: {keywords_to_options(note)}." for note in roles["notes"] if note not in description["notes"]
@@ -534,10 +544,13 @@ def _inspect_answers(file: Path, tool_answers: ToolAnswers) -> Result:
     # The only column is that of the ids.
     folders = list(_prefer_same_folder(file, folders_with_ids({"": ids}, (Path(), file.parent))))
     described = {
+        "file": str(file),
         "tool": tool_answers.tool,
         "answers": len(tool_answers.answers),
         "items": len(ids),
         "skipped": n_skipped,
+        "annotators": annotators,
+        "belongs_to": list(map(str, folders)),
     }
     by = f" by {', '.join(annotators[:_MAX_ANNOTATORS_LISTED])}" if annotators else ""
     if len(annotators) > _MAX_ANNOTATORS_LISTED:
@@ -556,10 +569,7 @@ def _inspect_answers(file: Path, tool_answers: ToolAnswers) -> Result:
         "No matching study or sample was found here. Run the command again in its folder, or type "
         "`stratal study import STUDY FILE --dry-run` or `stratal estimate SAMPLE FILE`."
     )
-    return Result(
-        {"file": str(file), **described, "annotators": annotators, "belongs_to": list(map(str, folders))},
-        f"{file}: {TOOLS[tool_answers.tool].title}, {len(tool_answers.answers):,} answers "
-        f"to {len(ids):,} items{by} ({n_skipped:,} skipped).",
-        [f"Note: {note}." for note in tool_answers.notes],
-        next_steps or not_found,
-    )
+    counts = f"{len(tool_answers.answers):,} answers to {len(ids):,} items{by} ({n_skipped:,} skipped)"
+    line = f"{file}: {TOOLS[tool_answers.tool].title}, {counts}."
+    notes = [f"Note: {note}." for note in tool_answers.notes]
+    return Result(described, line, notes, next_steps or not_found)

@@ -291,6 +291,7 @@ def _next_command(requested: DrawOptions, sample: Sample, written: LabellingFold
     column_words = value_words(requested.value)
     goal = as_estimand(sample.question.estimand)
     n_second_round = (requested.budget or 0) - sample.size
+    # A first round of two: the rest of the budget is drawn in the second one.
     if requested.extend is None and goal.has_two_rounds and n_second_round > 0:
         round_words = ("--labels", written.to_label, "--additional", n_second_round)
         output_words = (*connection_words(requested), "--output", f"{requested.folder}-2")
@@ -316,8 +317,7 @@ def _described_round(sample: Sample, written: LabellingFolder) -> JsonDict:
     """Return the entries of the result about the units, the written files and the columns to fill in."""
     from stratal.designs.labelling_files import columns_to_fill
 
-    outcome = sample.question.outcome
-    return {
+    entries: JsonDict = {
         "sample": str(written.sample),
         "to_label": str(written.to_label),
         "n": sample.size,
@@ -328,8 +328,11 @@ def _described_round(sample: Sample, written: LabellingFolder) -> JsonDict:
         "new": written.n_to_label,
         "columns_to_fill": list(columns_to_fill(sample)),
         "label_hint": sample.question.label_hint(_drawn_classes(sample)),
-        **({} if outcome.label_format is None else {"label_format": outcome.label_format}),
     }
+    label_format = sample.question.outcome.label_format
+    if label_format is not None:
+        entries["label_format"] = label_format
+    return entries
 
 
 def _described_clusters(sample: Sample, budget: int | None) -> JsonDict:
@@ -339,8 +342,10 @@ def _described_clusters(sample: Sample, budget: int | None) -> JsonDict:
     design = sample.design
     if not isinstance(design, ClusterSample):
         return {}
-    clusters = len(set(sample.groups[design.cluster].tolist()))
-    return {"clusters": clusters} | ({} if budget is None else {"budget": budget})
+    entries: JsonDict = {"clusters": len(set(sample.groups[design.cluster].tolist()))}
+    if budget is not None:
+        entries["budget"] = budget
+    return entries
 
 
 def _drawn_classes(sample: Sample) -> list[str]:
@@ -426,14 +431,14 @@ def _nothing_to_draw(requested: DrawOptions, needed: RequiredSampleSize) -> Resu
     else:
         reason = "every unit has been drawn"
     extended = str(requested.extend)
+    target = needed.target_half_width
+    described = {"sample": extended, "new": 0, "half_width": target, "needed": needed.to_dict()}
+    line = f"No more labels: {reason} (± {needed.half_width:.4g}, target ± {target:g})."
     files = [Path(extended), *(requested.labels or [])]
     # The sample stores the other options.
     options = selected_fields(requested, *(_LABEL_OPTIONS if requested.labels else _TABLE_OPTIONS))
-    return Result(
-        {"sample": extended, "new": 0, "half_width": needed.target_half_width, "needed": needed.to_dict()},
-        f"No more labels: {reason} (± {needed.half_width:.4g}, target ± {needed.target_half_width:g}).",
-        ("estimate", *command_words(EvidenceOptions(files=files, **options))),
-    )
+    estimate_options = EvidenceOptions(files=files, **options)
+    return Result(described, line, ("estimate", *command_words(estimate_options)))
 
 
 def _stratum_rows(sample: Sample) -> list[list[Any]]:
@@ -443,12 +448,11 @@ def _stratum_rows(sample: Sample) -> list[list[Any]]:
     if len(names) != len(sizes):
         return []
     is_new = sample.round == sample.round.max()
-    new_units = Counter(sample.stratum[is_new].tolist())
-    drawn_units = sample.n_h.tolist()
-    return [
-        [name, size, new_units[h], drawn_units[h] - new_units[h]]
-        for h, (name, size) in enumerate(zip(names, sizes, strict=True))
-    ]
+    new_counts = Counter(sample.stratum[is_new].tolist())
+    rows = []
+    for h, (name, size, drawn_count) in enumerate(zip(names, sizes, sample.n_h.tolist(), strict=True)):
+        rows.append([name, size, new_counts[h], drawn_count - new_counts[h]])
+    return rows
 
 
 def _draw_further_round(

@@ -188,6 +188,7 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     predicts: Text = None
     estimand: EstimandText = None
     estimator: str = "auto"
+    # Margins of a group are a post-stratification, too: the error says that --margins "has it".
     post_stratify: Annotated[Text, Option(needs=(without_all("margins", reason="which has it"),))] = None
     margins: Text = None
     cross_fit: Whole = None
@@ -345,6 +346,7 @@ def estimate(requested: EstimateCommand) -> Result:
     check_choice("format", requested.format, (TEXT_FORMAT, MARKDOWN))
     with show_progress("estimating"):
         evaluation = requested.evaluate()
+        # The JSON object of the result.
         described = evaluation.to_dict(brief=not _prints_all_rows(requested))
     if requested.disagreements is not None:
         count = evaluation.write_disagreements(requested.disagreements)
@@ -356,7 +358,7 @@ def estimate(requested: EstimateCommand) -> Result:
         page = evaluation.page(without_requirements, details=requested.details)
         return Result(described, markdown_text(described, page), status=status)
     next_command: tuple[Any, ...] | None = None
-    # Results of a single estimand, which a report explains.
+    # Only the result of a single estimand has a forecast for more labels. A report explains such results.
     if "more_labels" in described:
         next_command = (
             "report",
@@ -409,7 +411,8 @@ def report(requested: ReportOptions) -> Result:
     with show_progress("reporting"):
         request = ReportRequest.of(requested.source, requested.other_files, requested.estimand)
         accepted = None
-        # The accepted set, if one is requested.
+        # The goal is the requirement of an accepted set, in `--estimand 'threshold:REQUIREMENT'` or in the
+        # plan of the sample.
         if request.goal is not None:
             accepted = requested.accept(request.goal.require, split_names(request.goal.score))
         draw_commands = _draw_commands(requested.source)
@@ -436,8 +439,7 @@ def report(requested: ReportOptions) -> Result:
             if status == 0 and accepted is not None:
                 status = STATUSES[accepted.verdict]
         path = findings.write(requested.output)
-    text = str(findings)
-    return Result(findings.to_dict(), text, f"Report: {path}", status=status)
+    return Result(findings.to_dict(), str(findings), f"Report: {path}", status=status)
 
 
 def _refuse_estimate_options(requested: ReportOptions) -> None:

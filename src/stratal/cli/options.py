@@ -255,6 +255,7 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
         requested = as_estimand(estimand)
         proxies = (*split_names(self.proxy), *requested.proxy_names)
         numbers = (*proxies, *split_names(self.features))
+        # Columns that another option reads already are not read twice.
         groups = (name for name in requested.groups if name not in (*numbers, *self.role_columns))
         features = (name for name in requested.numeric_columns if name not in numbers)
         return structs.replace(

@@ -252,11 +252,10 @@ def write(requested: WriteOptions) -> Result:
         confidence_level=requested.confidence_level,
     )
     figures = estimate_figures(evaluation.estimate.to_dict(requested.confidence_level))
-    labels_by_id = {
-        str(unit): str(label)
-        for unit, label in zip(labels_of_file.ids, labels_of_file.values, strict=True)
-        if label is not None and not _means_no_answer(label, mapping)
-    }
+    labels_by_id = {}
+    for unit, label in zip(labels_of_file.ids, labels_of_file.values, strict=True):
+        if label is not None and not _means_no_answer(label, mapping):
+            labels_by_id[str(unit)] = str(label)
     name = queue_name(sample)
     with show_progress("writing"), open_platform(requested.source) as project:
         n_new = project.write_results(name, labels_by_id, figures)

@@ -110,10 +110,10 @@ def read_population_again(reading: Reading, sample: Sample, named: Reading | Non
 
     require_named_connections(reading, named)
     requested_roles = selected_fields(reading, *(role.keyword for role in ROLES))
-    roles = {
-        role.keyword: requested_roles[role.keyword] or join_names(*role.columns(sample.question)) or None
-        for role in ROLES
-    }
+    roles = {}
+    for role in ROLES:
+        stored_columns = join_names(*role.columns(sample.question)) or None
+        roles[role.keyword] = requested_roles[role.keyword] or stored_columns
     # The proxy of class probabilities has no column.
     stored_proxy = None if reading.softmax else ",".join(sample.proxy_names)
     complete_reading = structs.replace(

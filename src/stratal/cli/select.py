@@ -87,14 +87,13 @@ def answers_as_groups(requested: Reading) -> Reading:
     if requested.file is None or requested.answers is None:
         usage = "FILE --answers 'answer_*', or --extend DIR --labels FILE"
         raise InputError("the file of the models' answers is missing", allowed=usage)
-    reading: Any = requested.source_keywords
-    existing = list(open_table(requested.file, reading).names)
+    source_keywords: Any = requested.source_keywords
+    existing = list(open_table(requested.file, source_keywords).names)
     file = str(requested.file)
     id_columns = (requested.id or "",)
     names = match_columns("answers", requested.answers, existing, file, id_columns)
-    return structs.replace(
-        options_of(Reading, requested), groups=join_names(*names), answers=None, predicted=None, proxy=None
-    )
+    reading = options_of(Reading, requested)
+    return structs.replace(reading, groups=join_names(*names), answers=None, predicted=None, proxy=None)
 
 
 @command(
@@ -143,7 +142,9 @@ def select(requested: SelectOptions) -> Result:
     label_files = [*(requested.labels or []), written.to_label]
     label_words = [word for path in label_files for word in ("--labels", path)]
     label_format = selection.sample.question.outcome.label_format
-    instruction = "fill in the column `label`" + ("" if label_format is None else f" with {label_format}")
+    instruction = "fill in the column `label`"
+    if label_format is not None:
+        instruction += f" with {label_format}"
     line = f"To label: {written.to_label}  ({written.n_to_label} units: {instruction})"
     label_words += value_words(requested.value)
     output_words = (*connection_words(reading), "--output", f"{_next_folder(output)}/")

@@ -158,6 +158,7 @@ def new(requested: NewOptions) -> Result:
     rubric = "" if requested.rubric is None else read_text_file(requested.rubric)
     form = form_of_options(requested.question, answer_options, rubric)
     sample, draw_options = _sample_and_options(requested)
+    # The options that read the population; a later round reads it in the same way.
     reading = None
     if draw_options is not None:
         reading = structs.asdict(options_of(Reading, draw_options))
@@ -364,6 +365,7 @@ def label(requested: LabelOptions) -> None:
         # Empty unless the journal has pseudonyms.
         names = opened.names
 
+        # Called by the server with its address and the links.
         def ready(url: str, links: dict[str, str], owner_link: str) -> None:
             if requested.output is not None:
                 names_and_links = [
@@ -455,12 +457,8 @@ def status(requested: StatusOptions) -> Result:
         verdict = UNDECIDED
     if next_command[-1] == "extend" and reading:
         next_command += connection_words(Reading(**reading))
-    return Result(
-        described,
-        status_page,
-        (*next_command, requested.study),
-        status=STATUSES[verdict] if requirements else 0,
-    )
+    exit_status = STATUSES[verdict] if requirements else 0
+    return Result(described, status_page, (*next_command, requested.study), status=exit_status)
 
 
 class ExtendOptions(StudyFolderOptions, frozen=True, kw_only=True):
@@ -528,13 +526,14 @@ def extend(requested: ExtendOptions) -> Result:
         "round": int(sample.round.max()),
         "enough": is_narrow_enough,
     }
-    return Result(
-        described if model_selection is None else described | {"selection": model_selection.to_dict()},
-        None if model_selection is None else model_selection._page(),
-        f"Round {described['round']}: {described['new']:,} more items, {described['n']:,} in all.",
-        "The interval is as narrow as requested: labelling can stop." if is_narrow_enough else None,
-        ("study", "status", requested.study),
-    )
+    page = None
+    if model_selection is not None:
+        described["selection"] = model_selection.to_dict()
+        page = model_selection._page()
+    lines = [f"Round {described['round']}: {described['new']:,} more items, {described['n']:,} in all."]
+    if is_narrow_enough:
+        lines.append("The interval is as narrow as requested: labelling can stop.")
+    return Result(described, page, lines, ("study", "status", requested.study))
 
 
 def _population_of_study(study: Study, requested: ExtendOptions) -> Population:
@@ -750,9 +749,8 @@ def annotator_option(study: Path) -> tuple[list[str], list[str]]:
         people = opened.annotators
     if len(people) < 2:
         return [], []
-    return ["--annotator", people[0]], [
-        f"Name the person who filled in the file: --annotator {', '.join(people)}."
-    ]
+    line = f"Name the person who filled in the file: --annotator {', '.join(people)}."
+    return ["--annotator", people[0]], [line]
 
 
 def _export_page(requested: ExportOptions) -> Result:

@@ -133,10 +133,14 @@ def leaderboard_table(
     bars : bool
         Whether to draw the intervals with characters, for output without figures.
     """
-    intervals = [row["confidence_interval"] or [None] for row in rows]
-    ends = [end for interval in intervals if None not in interval for end in interval] or [0.0, 1.0]
-    lowest = min(ends)
-    highest = max(ends)
+    # The common scale of the bars, from the intervals with two finite limits.
+    ends: list[float] = []
+    for row in rows:
+        interval = row["confidence_interval"]
+        if interval is not None and None not in interval:
+            ends += interval
+    lowest = min(ends, default=0.0)
+    highest = max(ends, default=1.0)
     level = level_text(confidence_level)
 
     def interval_entry(row: JsonMapping) -> str | None:

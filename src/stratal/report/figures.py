@@ -46,14 +46,16 @@ class Intervals:
 
     def draw(self, ax: Foreign) -> None:
         """Draw on Matplotlib axes."""
+        # Rows without a value are left out.
         rows = [row for row in self.rows if row[1] is not None][:MAX_ROWS]
         with_interval = [(position, row) for position, row in enumerate(rows) if row[2] is not None]
+        without_interval = [(position, row) for position, row in enumerate(rows) if row[2] is None]
         if with_interval:
             interval_name = "interval"
             if self.confidence_level is not None:
                 interval_name = level_text(self.confidence_level)
             ax.errorbar(
-                [row[1] for _, row in with_interval],
+                [value for _, (_, value, _) in with_interval],
                 [position for position, _ in with_interval],
                 xerr=_error_bars([row for _, row in with_interval]),
                 fmt="o",
@@ -61,10 +63,9 @@ class Intervals:
                 capsize=3,
                 label=f"estimate with its {interval_name}",
             )
-        without_interval = [(position, row) for position, row in enumerate(rows) if row[2] is None]
         if without_interval:
             ax.scatter(
-                [row[1] for _, row in without_interval],
+                [value for _, (_, value, _) in without_interval],
                 [position for position, _ in without_interval],
                 label=self.no_interval_label,
                 facecolors="none",

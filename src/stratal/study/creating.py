@@ -120,7 +120,7 @@ def item_rows_of_round(
     ids = id_texts(sample.ids)
     payloads = payload_texts(sample, read_form(connection))
     shared_mask = select_shared_items([ids[unit] for unit in units], sample.seed, overlap)
-    first_item = connection.one("SELECT coalesce(max(item), 0) + 1 FROM item WHERE round < ?", number)[0]
+    (first_item,) = connection.one("SELECT coalesce(max(item), 0) + 1 FROM item WHERE round < ?", number)
     items = []
     for item, (unit, is_shared) in enumerate(zip(units, shared_mask, strict=True), start=first_item):
         copies = copies_of_shared_item if is_shared else 1

@@ -150,10 +150,11 @@ def current_answers(connection: Connection) -> CurrentAnswers:
 def count_changes(before: CurrentAnswers, after: CurrentAnswers) -> JsonDict:
     """Return the number of new, changed and withdrawn answers, each by annotator."""
     new = Counter(annotator for annotator, item in after if (annotator, item) not in before)
-    changed = Counter(key[0] for key, answer in after.items() if before.get(key, answer) != answer)
+    changed_keys = [key for key, answer in after.items() if before.get(key, answer) != answer]
+    changed = Counter(annotator for annotator, _ in changed_keys)
     withdrawn = Counter(annotator for annotator, item in before if (annotator, item) not in after)
-    counts = {"new_answers": new, "changed_answers": changed, "withdrawn_answers": withdrawn}
-    return {name: dict(sorted(counter.items())) for name, counter in counts.items()}
+    counters = {"new_answers": new, "changed_answers": changed, "withdrawn_answers": withdrawn}
+    return {name: dict(sorted(counter.items())) for name, counter in counters.items()}
 
 
 def parse_page_action(action: object) -> PageAction:

@@ -473,11 +473,13 @@ class Study:
         """
         answers_with_token = [entry for entry in answers.answers if entry.token is not None]
         if answers_with_token and not same_rows:
+            # A place consists of the source and the row: `labels.csv, row 3`.
+            places = [entry.place.rpartition(", ") for entry in answers_with_token]
             labels = Labels(
                 ids=tuple(entry.id for entry in answers_with_token),
                 values=tuple(entry.value for entry in answers_with_token),
-                places=tuple(entry.place.rpartition(", ")[2] for entry in answers_with_token),
-                source=answers_with_token[0].place.rpartition(", ")[0],
+                places=tuple(row for _, _, row in places),
+                source=places[0][0],
                 tokens=tuple(str(entry.token) for entry in answers_with_token),
             )
             refuse_other_rows(self.sample(), labels)

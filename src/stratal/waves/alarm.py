@@ -438,6 +438,7 @@ def _requirement_alarm(
     else:
         n_reference = 0
     if is_change and n_reference < len(waves):
+        # In mirrored waves, a rise is a fall.
         process = fall_process(oriented_waves, n_reference, requirement.limit / (high - low))
     elif is_change:
         process = np.empty(0)

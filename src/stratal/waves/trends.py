@@ -168,24 +168,23 @@ class Trend(PageDisplay, PlotDisplay):
 
     def _wave_dict(self, wave: Wave) -> JsonDict:
         """Return name, labels and estimates of a wave; its intervals are those of the wave alone."""
-        sample = wave.sample
-        estimates = [
-            {
+        estimates = []
+        for label, row in wave.rows.items():
+            entry = {
                 **dict(label),
                 "estimate": json_value(row.value),
                 "standard_error": json_value(row.standard_error),
                 "confidence_interval": row.limits(self.confidence_level, self._interval_method(row)),
                 "n": row.n,
             }
-            for label, row in wave.rows.items()
-        ]
+            estimates.append(entry)
+        label_count = 0
         if wave.rows:
-            labels = next(iter(wave.rows.values())).labels
-        else:
-            labels = 0
+            label_count = next(iter(wave.rows.values())).labels
+        sample = wave.sample
         return {
             "wave": wave.name,
-            "labels": labels,
+            "labels": label_count,
             "drawn": None if sample is None else sample.size,
             "population_size": None if sample is None else sample.population_size,
             "estimates": estimates,

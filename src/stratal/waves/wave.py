@@ -214,21 +214,21 @@ def _score_moments(sample: Sample | None, source: Any, request: EvaluationReques
 def _named_sources(waves: Any) -> list[tuple[str, Any, Any]]:
     """Return name, source and labels of each wave."""
     if isinstance(waves, Mapping):
-        items = [(str(name), *_source_and_labels(wave)) for name, wave in waves.items()]
+        named_sources = [(str(name), *_source_and_labels(wave)) for name, wave in waves.items()]
     elif isinstance(waves, Sequence) and not isinstance(waves, str):
         sources_and_labels = [_source_and_labels(wave) for wave in waves]
         names = _wave_names([source for source, _ in sources_and_labels])
-        items = [(name, *pair) for name, pair in zip(names, sources_and_labels, strict=True)]
+        named_sources = [(name, *pair) for name, pair in zip(names, sources_and_labels, strict=True)]
     else:
         raise InputError(
             "waves must be a list, a mapping from names to waves, or a table with wave= (--wave)",
             allowed=WAVE_FORMS,
         )
-    names = [name for name, _, _ in items]
+    names = [name for name, _, _ in named_sources]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"two waves are called {name!r}", action="Give each wave once.")
-    return items
+    return named_sources
 
 
 def _wave_names(sources: Sequence[Any]) -> list[str]:
@@ -279,7 +279,7 @@ def _source_and_labels(wave: Any) -> tuple[Any, Any]:
 def _waves_of_table(
     table: Any, wave_column: str, options: Mapping[str, Any]
 ) -> Iterator[tuple[str, SmallTable, None, JsonDict]]:
-    """Yield name, rows, labels (None) and options of each level of the column of waves of a table.
+    """Yield name, rows, labels (None) and options of each wave in a column of a table.
 
     The roles of the other columns are recognised on the whole table.
     """
@@ -288,7 +288,7 @@ def _waves_of_table(
     request = EvaluationRequest(**options)
     required = (wave_column, *names_of_labels(request.value))
     rows = SmallTable.of(table, "the table of labels", required)
-    levels = rows.texts(wave_column).tolist()
+    waves_of_rows = rows.texts(wave_column).tolist()
     column = rows.find(wave_column)
     other_columns = {name: entries for name, entries in rows.columns.items() if name != column}
     # Before the rows are split, because a wave may have the labels of only one annotator.
@@ -303,9 +303,9 @@ def _waves_of_table(
         # A wave may have labels of too few classes to recognise the probabilities.
         rows = labelled.rows
     options_with_roles = {**options, **_recognised_roles(labelled, request)}
-    for level in sorted_waves(levels):
-        indices = [row for row, text in enumerate(levels) if text == level]
-        yield level, rows.only(indices), None, options_with_roles
+    for name in sorted_waves(waves_of_rows):
+        indices = [row for row, wave in enumerate(waves_of_rows) if wave == name]
+        yield name, rows.only(indices), None, options_with_roles
 
 
 def _recognised_roles(table: LabelledTable, request: EvaluationRequest) -> JsonDict:

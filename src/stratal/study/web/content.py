@@ -149,10 +149,14 @@ def safe_html(text: str, https: bool = False) -> str:
         import nh3
     # Images load files. Landmarks such as headers would be confused with those of the page.
     tags = nh3.ALLOWED_TAGS - {"img", "map", "area", "article", "aside", "footer", "header", "nav"}
+    attributes = _ATTRIBUTES
+    if https:
+        tags = tags | {"img"}
+        attributes = attributes | {"img": {"src", "alt"}}
     return nh3.clean(
         text,
-        tags=tags | {"img"} if https else tags,
-        attributes=_ATTRIBUTES | {"img": {"src", "alt"}} if https else _ATTRIBUTES,
+        tags=tags,
+        attributes=attributes,
         attribute_filter=_only_https,
         url_schemes={"http", "https", "mailto"},
         link_rel="noopener noreferrer nofollow",
@@ -341,14 +345,15 @@ def question_view(question: StudyQuestion) -> JsonDict:
     is_pair = question.kind == PAIR
     # The choices of a pair are the names of its columns, which the page must not know.
     names = (*SIDES, TIE) if is_pair else tuple(choice.name for choice in question.choices)
+    choices = []
+    for name, choice in zip(names, question.choices, strict=True):
+        label = "Tie" if is_pair and name == TIE else name
+        choices.append({"value": name, "label": label, "key": choice.key})
     return {
         "name": question.name,
         "text": question.text,
         "kind": question.kind,
-        "choices": [
-            {"value": name, "label": "Tie" if is_pair and name == TIE else name, "key": choice.key}
-            for name, choice in zip(names, question.choices, strict=True)
-        ],
+        "choices": choices,
         # Texts at both ends of a scale.
         "ends": question.ends,
         # The earlier question, and its answer for which this one is asked.
@@ -371,15 +376,16 @@ def form_view(study: Study) -> JsonDict:
 def item_view(item: Item, form: Form, display: Display) -> JsonDict:
     """Return an item in the form that the page expects."""
     pair = form.pair or ()
-    columns_by_side = zip(SIDES, item.sides or (), strict=False)
+    fields = [display.show(name, value) for name, value in item.payload.items() if name not in pair]
+    side_views = []
+    # An item of another kind of question has no sides.
+    for side, column in zip(SIDES, item.sides or (), strict=False):
+        side_views.append({**display.show(column, item.payload.get(column)), "name": side})
     return {
         "id": item.id,
         "position": item.position,
-        "fields": [display.show(name, value) for name, value in item.payload.items() if name not in pair],
-        "sides": [
-            {**display.show(column, item.payload.get(column)), "name": side}
-            for side, column in columns_by_side
-        ],
+        "fields": fields,
+        "sides": side_views,
         "answer": None if item.answer is None else answer_view(item.answer, item, form),
         "flagged": item.flagged,
     }
@@ -456,14 +462,15 @@ def view_disagreements(study: Study, annotator: str, display: Display, _: object
 
 def save_page_action(study: Study, annotator: str, display: Display, body: object) -> JsonDict:
     """Save an action of a page; return the receipt, the next item and the progress."""
-    action = parse_page_action(body)
+    page_action = parse_page_action(body)
+    item = page_action.item
     form = study.form
-    value: Any = action.value
+    value: Any = page_action.value
     if form.pair and value is not None:
-        displayed_sides = sides(form, str(action.item), annotator, study.id) or ()
+        displayed_sides = sides(form, str(item), annotator, study.id) or ()
         value = _with_columns_of_sides(form, displayed_sides, value)
     receipt = study.save_action(
-        annotator, action.action, action.item, value, ahead=ITEMS_AHEAD, **action.details
+        annotator, page_action.action, item, value, ahead=ITEMS_AHEAD, **page_action.details
     )
     return {"receipt": receipt.to_dict(), **_annotator_state(study, annotator, display)}
 

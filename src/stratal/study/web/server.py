@@ -298,8 +298,9 @@ class Pages:
         # Role and name by the digest of the token.
         self._links: dict[bytes, tuple[str, str]] = {}
         self._rates = RateLimiter(rate=limits.rate, burst=limits.burst)
-        # Expiry time and response of the owner's figures.
-        self._status: tuple[float, Response] | None = None
+        # The response with the owner's figures, and the time after which they are computed again.
+        self._status: Response | None = None
+        self._status_expiry = 0.0
         self._status_lock = threading.Lock()
         # If the study cannot be read yet, the first request loads the links.
         with suppress(StudyError):
@@ -404,17 +405,17 @@ class Pages:
         """Return the output of `study status --json`, which is recomputed from time to time."""
         if not self._status_lock.acquire(blocking=False):
             message = "The figures are being computed for the first time. They will be available in a moment."
-            if self._status:
-                return self._status[1]
+            if self._status is not None:
+                return self._status
             return _error_response("locked", message, 503)
         try:
             start = time.monotonic()
-            if self._status is None or start >= self._status[0]:
-                response = JSONResponse(public_status(self._study.folder))
+            if self._status is None or start >= self._status_expiry:
+                self._status = JSONResponse(public_status(self._study.folder))
                 now = time.monotonic()
                 lifetime = max(STATUS_LIFETIME, STATUS_COST_FACTOR * (now - start))
-                self._status = now + lifetime, response
-            return self._status[1]
+                self._status_expiry = now + lifetime
+            return self._status
         finally:
             self._status_lock.release()
 
