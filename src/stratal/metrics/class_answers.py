@@ -123,9 +123,9 @@ class AnsweredClasses(Record):
         confusion = self.confusion.of_whole_strata(member)
         if confusion is None:
             return estimate
-        alone = confusion.metric(name, class_number, target)
-        evidence = replace(estimate.evidence, interval=alone.evidence.interval)
-        return replace(estimate, standard_error=alone.standard_error, evidence=evidence)
+        within_strata = confusion.metric(name, class_number, target)
+        evidence = replace(estimate.evidence, interval=within_strata.evidence.interval)
+        return replace(estimate, standard_error=within_strata.standard_error, evidence=evidence)
 
     def domain_estimates(
         self, sample: Sample, group: object, name: str, class_number: int | None, target: str
