@@ -73,8 +73,8 @@ def _judge_sentence(judge: str, metrics: MetricRows) -> str:
     kappa = value_and_interval(metrics["kappa", None], is_share=False)
     sentence = f"{judge!r} agrees with people on {agreement} of units, with a kappa of {kappa}"
     if ("no_verdict", None) in metrics:
-        share = value_text(metrics["no_verdict", None]["estimate"], is_share=True)
-        sentence += f"; the {share} of units without a verdict are excluded"
+        share_text = value_text(metrics["no_verdict", None]["estimate"], is_share=True)
+        sentence += f"; the {share_text} of units without a verdict are excluded"
     classes = _classes_by_rarity(metrics)
     if len(classes) != 2:
         return f"{sentence}."

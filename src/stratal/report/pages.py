@@ -556,12 +556,12 @@ def _agreement_tables(status: JsonMapping) -> list[ReportTable]:
     if agreement is None:
         return []
     disagreements = status["disagreements"]
-    share = ""
+    share_text = ""
     if disagreements["share"] is not None:
-        share = f", {disagreements['share']:.0%} of {disagreements['shared']:,} shared items"
+        share_text = f", {disagreements['share']:.0%} of {disagreements['shared']:,} shared items"
     title = (
         f"Agreement: Krippendorff's alpha ({agreement['level']}) {format_number(agreement['alpha'])}; "
-        f"{disagreements['open']:,} disagreements open, {disagreements['decided']:,} decided{share}"
+        f"{disagreements['open']:,} disagreements open, {disagreements['decided']:,} decided{share_text}"
     )
     pairs = agreement["pairs"]
     return [

@@ -169,7 +169,7 @@ def pairwise_agreement(study: Study) -> list[JsonDict]:
     name, (question, _) = next(iter(form.columns.items()))
     with study.verified() as connection:
         answers = _StudyAnswers.read(connection)
-    return _pairwise_agreement(_shared_answers(form, name, answers.shared), question)
+    return _agreement_of_pairs(_shared_answers(form, name, answers.shared), question)
 
 
 def _rows_as_dicts(connection: Connection, query: str, *values: object) -> list[JsonDict]:
@@ -357,7 +357,7 @@ def _agreement(
     if not answers:
         return None, None
     is_class = question.kind in (CLASSES, CHOICES, TAGS) and not question.is_numeric
-    pairs = _pairwise_agreement(answers, question)
+    pairs = _agreement_of_pairs(answers, question)
     try:
         agreement = measure_agreement(labels, classes=is_class)
         if agreement is None:
@@ -368,7 +368,7 @@ def _agreement(
         return None, {"alpha": None, "level": level, "note": str(error), "pairs": pairs}
 
 
-def _pairwise_agreement(answers: SharedAnswers, question: StudyQuestion) -> list[JsonDict]:
+def _agreement_of_pairs(answers: SharedAnswers, question: StudyQuestion) -> list[JsonDict]:
     """Return the agreement of each pair of annotators with common items."""
     # Annotator → item → answer.
     answers_by_annotator: dict[str, dict[str, str]] = {}

@@ -398,10 +398,11 @@ def _simultaneous_rows(
     """Return the rows of the latest wave with simultaneous intervals, and the level of each interval."""
     latest = labelled[-1]
     references = {}
-    if len(labelled) > 2:
-        references[SINCE_PREVIOUS] = labelled[-2]
     if len(labelled) > 1:
-        references[SINCE_FIRST if len(labelled) > 2 else SINCE_PREVIOUS] = labelled[0]
+        references[SINCE_PREVIOUS] = labelled[-2]
+    # With two waves, the previous one is the first.
+    if len(labelled) > 2:
+        references[SINCE_FIRST] = labelled[0]
     # The key of the row, the quantity, the name of the reference wave, and the level or change.
     levels_and_changes: list[tuple[RowKey, str, str | None, Estimate | Change]] = []
     for key, row in latest.rows.items():
