@@ -133,16 +133,28 @@ class GroupMeans(ComputedRows, Record):
 
 
 def levels_of_whole_strata(sample: Sample, column: object) -> frozenset[str]:
-    """Return the levels of a group column that are whole strata, because the strata were formed by them."""
+    """Return the levels of a group column that are known to be whole strata.
+
+    The strata were formed by the column, or all units of a level were drawn.
+    """
+    if not isinstance(column, str) or column not in sample.groups:
+        return frozenset()
+    drawn_levels, drawn_counts = np.unique(sample.groups[column].astype(np.str_), return_counts=True)
+    totals = sample.totals.get(column, {})
+    complete = {
+        level
+        for level, count in zip(drawn_levels.tolist(), drawn_counts.tolist(), strict=True)
+        if totals.get(level) == count
+    }
     rule = sample.design.rule
     if isinstance(rule, Crossed):
         rule = rule.categories
-    if not isinstance(rule, Categories) or rule.column != column:
-        return frozenset()
-    levels_by_code = np.bincount(rule.codes)
-    return frozenset(
-        level for level, code in zip(rule.levels, rule.codes, strict=True) if levels_by_code[code] == 1
-    )
+    if isinstance(rule, Categories) and rule.column == column:
+        levels_by_code = np.bincount(rule.codes)
+        complete |= {
+            level for level, code in zip(rule.levels, rule.codes, strict=True) if levels_by_code[code] == 1
+        }
+    return frozenset(complete)
 
 
 def group_codes(groups: Sequence[object], names: Sequence[str]) -> IntArray:

@@ -441,3 +441,20 @@ def test_recall_of_a_group_of_whole_strata_uses_its_labels_alone():
     low, high = czech.limits()
     assert low <= recall <= high
     assert high - low < 0.1
+
+
+def test_a_group_of_which_all_units_were_drawn_is_known_in_strata_of_another_column():
+    rng = np.random.default_rng(0)
+    group = np.repeat(["a", "c"], [900, 100])
+    nested = np.array([f"{name}{number % 2}" for number, name in enumerate(group)])
+    outcomes = (rng.random(1_000) < 0.9).astype(float)
+    population = stratal.Population.from_arrays(groups={"nested": nested, "group": group})
+    strata = stratal.strata.stratify(population, "category", by="nested")
+    counts = np.array([20, 20, 50, 50])
+    allocation = stratal.strata.allocate(strata, 140, "equal", minimum=counts, maximum=counts)
+    sample = stratal.designs.Stratified(strata=strata, allocation=allocation).draw(population, seed=1)
+
+    estimate = stratal.estimate(sample, outcomes[sample.ids], by="group")[1]
+
+    assert estimate.label == {"domain": "c"}
+    assert estimate.limits() == pytest.approx((outcomes[900:].mean(), outcomes[900:].mean()))
