@@ -239,7 +239,7 @@ def write(requested: WriteOptions) -> Result:
     that the platform already contains are not written again.
     """
     from stratal.cli.parsing import parse_mapping
-    from stratal.evaluation import estimate_figures
+    from stratal.evaluation import metrics_to_log
     from stratal.tables.platforms.platform import open_platform
 
     sample = stratal.Sample.read(requested.sample)
@@ -251,13 +251,13 @@ def write(requested: WriteOptions) -> Result:
         mapping=mapping,
         confidence_level=requested.confidence_level,
     )
-    figures = estimate_figures(evaluation.estimate.to_dict(requested.confidence_level))
+    metrics = metrics_to_log(evaluation.estimate.to_dict(requested.confidence_level))
     labels_by_id = {}
     for unit, label in zip(labels_of_file.ids, labels_of_file.values, strict=True):
         if label is not None and not _means_no_answer(label, mapping):
             labels_by_id[str(unit)] = str(label)
     name = queue_name(sample)
     with show_progress("writing"), open_platform(requested.source) as project:
-        n_new = project.write_results(name, labels_by_id, figures)
+        n_new = project.write_results(name, labels_by_id, metrics)
     line = f"{name}: {len(labels_by_id):,} labels, {n_new:,} new."
     return Result({"queue": name, "labels": len(labels_by_id), "new": n_new}, line)

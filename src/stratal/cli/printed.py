@@ -31,7 +31,7 @@ Object = dict[str, Any]
 Objects = list[Object]
 
 
-class Label(Struct, kw_only=True):
+class NamedEstimate(Struct, kw_only=True):
     """A value with its standard error and interval, and the estimated quantity unless it is the mean."""
 
     estimate: Number
@@ -41,13 +41,15 @@ class Label(Struct, kw_only=True):
     judge: Text | None = UNSET
     metric: Text | None = UNSET
     class_: Text | None = field(name="class", default=UNSET)
+    # The judge's verdict, for the share of units with this verdict and the label `class`.
     judged: Text | None = UNSET
     domain: Text | None = UNSET
+    # Names of the two compared models, or other rows, of a difference.
     a: Text | None = UNSET
     b: Text | None = UNSET
 
 
-class EstimateRow(Label, kw_only=True):
+class EstimateRow(NamedEstimate, kw_only=True):
     """One row of a table."""
 
     outcome: Text = UNSET
@@ -93,7 +95,7 @@ SEVERAL = [
 ]
 
 
-class Estimated(Label, kw_only=True):
+class Estimated(NamedEstimate, kw_only=True):
     """An estimate with its interval, design, strata, notes and tables."""
 
     share: bool
@@ -136,7 +138,9 @@ class Estimated(Label, kw_only=True):
     requirements: list[Required] | UnsetType = UNSET
     unscored: Object | UnsetType = UNSET
     quantity: str | UnsetType = UNSET
+    # The estimates from judge and labels, from the judge alone, and from the labels alone.
     judge_readings: Objects | UnsetType = UNSET
+    # The numbers of labelled items, and of items on which a judge and annotators disagree.
     differing: Object | UnsetType = UNSET
     roles: Object | UnsetType = UNSET
     post_stratified: Object | UnsetType = UNSET
@@ -201,6 +205,7 @@ class Recognised(Struct, kw_only=True):
     file: Text = UNSET
     rows: Whole = UNSET
     columns: Objects | UnsetType = UNSET
+    # The columns of class probabilities: a pattern, or their names.
     softmax: Any = UNSET
     models: Object | UnsetType | None = UNSET
     notes: list[str] | UnsetType = UNSET
@@ -262,6 +267,7 @@ class Selected(Struct, kw_only=True):
     drawn: int
     population_size: int
     rounds: int
+    # Number of random labels that would compare the leader and its closest rival as precisely.
     random_labels: float
     criterion: str
     confidence: float
@@ -302,6 +308,7 @@ class TrendResult(Struct, kw_only=True):
     latest: str
     rows: Objects
     confidence_level: float
+    # Confidence level of each interval, so that all hold simultaneously with `confidence_level`.
     row_level: float
     outcome: str
     share: bool
@@ -318,6 +325,7 @@ class ExpectedLabels(Struct, kw_only=True):
     models: int
     optimistic: int
     conservative: int
+    # The units on which the models disagree, or all units for a metric of classes.
     most: int
     population_size: int
     likely_leader: str
@@ -371,12 +379,14 @@ class Report(Struct, kw_only=True):
     share: bool | UnsetType = UNSET
     confidence_level: float
     estimate: Estimated | UnsetType = UNSET
+    # The reported estimate and other estimates from the same labels.
     side_by_side: Objects | UnsetType = UNSET
     strata: Objects | UnsetType = UNSET
     calibration: Object | UnsetType | None = UNSET
     reliability: Objects | UnsetType = UNSET
     more_labels: Objects | UnsetType = UNSET
     agreement: Object | UnsetType | None = UNSET
+    # The first and the current label of each unit whose label was replaced.
     second_look: Objects | UnsetType | None = UNSET
     new_version: Object | UnsetType | None = UNSET
     threshold: Object | None
@@ -453,6 +463,7 @@ class Status(Struct, kw_only=True):
     folder: str
     question: str
     journal: str
+    # The hash of the journal's last line.
     head: str
     rubric_version: int
     annotators: Objects
@@ -470,6 +481,7 @@ class Status(Struct, kw_only=True):
     questions: Objects
     requirements: list[Required] | UnsetType = UNSET
     planned_look: Object | UnsetType | None = UNSET
+    # The intervals after increasing numbers of items, and the expected half-widths with further labels.
     course: Object | UnsetType = UNSET
     stop: Object
     notes: list[str]

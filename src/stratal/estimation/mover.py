@@ -38,7 +38,8 @@ def directions(correlation: FloatArray) -> FloatArray:
         angles = np.arange(_N_DIRECTIONS_OF_TWO) * (2.0 * np.pi / _N_DIRECTIONS_OF_TWO)
         sphere = np.stack([np.cos(angles), np.sin(angles)])
     else:
-        # Fibonacci's lattice covers the sphere evenly. The axes contain the limits of single shares.
+        # Fibonacci's lattice covers the sphere evenly. Without correlation, the axes are the directions of
+        # the limits of single shares.
         rank = np.arange(_N_DIRECTIONS_OF_THREE) + 0.5
         height = 1.0 - 2.0 * rank / _N_DIRECTIONS_OF_THREE
         angles = rank * np.pi * (3.0 - np.sqrt(5.0))

@@ -346,20 +346,20 @@ def log_to_mlflow(
     with optional_import("mlflow-skinny", extra="mlflow"):
         import mlflow
     described = estimate.to_dict(confidence_level)
-    metrics = estimate_figures(described, name)
+    metrics = metrics_to_log(described, name)
     mlflow.log_metrics(metrics)
     mlflow.log_dict(described, f"{name}.json")
     return metrics
 
 
-def estimate_figures(estimate: JsonMapping, name: str = "estimate") -> dict[str, float]:
-    """Return the figures of a described estimate as metrics that begin with a name, without unknown ones."""
+def metrics_to_log(estimate: JsonMapping, name: str = "estimate") -> dict[str, float]:
+    """Return the numbers of a described estimate as metrics that begin with a name, without unknown ones."""
     low, high = estimate["confidence_interval"] or (None, None)
-    figures = {
+    metrics = {
         name: estimate["estimate"],
         f"{name}_low": low,
         f"{name}_high": high,
         f"{name}_standard_error": estimate["standard_error"],
         f"{name}_labels": estimate.get("labels", estimate["n"]),
     }
-    return {metric: float(value) for metric, value in figures.items() if value is not None}
+    return {metric: float(value) for metric, value in metrics.items() if value is not None}

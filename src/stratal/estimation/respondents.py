@@ -28,10 +28,10 @@ from stratal.randomness import id_text
 from stratal.strata import Strata
 
 
-def known_without_labels(sample: Sample) -> list[Expression]:
-    """Return the formulas of strata that got no labels because their influence is known.
+def unlabelled_stratum_tests(sample: Sample) -> list[Expression]:
+    """Return the tests of strata that got no labels because their influence is known.
 
-    Each formula is 1 for the units of such a stratum.
+    The units of such a stratum pass its test.
     """
     strata = sample.design.strata
     known_tests = () if strata is None else strata.known_influences
@@ -47,7 +47,7 @@ def unneeded_strata(sample: Sample, strata: Strata, irrelevant: Expression | Non
     strata : Strata
         The strata of the design of the sample.
     irrelevant : Expression, optional
-        1 for the units whose contribution to the estimand is known without a label.
+        1 for the units whose contribution to the estimand is known without a label. Default: none.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def unneeded_strata(sample: Sample, strata: Strata, irrelevant: Expression | Non
     is_unlabelled: BoolArray = strata.is_known & (sample.n_h == 0)
     for h in np.flatnonzero(is_unlabelled).tolist():
         test = strata.known_influences[h]
-        if test is None or not implies(test, irrelevant):
+        if test is None or irrelevant is None or not implies(test, irrelevant):
             share = float(strata.weights[is_unlabelled].sum())
             requested = sample.question.estimand or {}
             raise InputError(

@@ -39,7 +39,8 @@ class StratumTable:
     ----------
     names : tuple of str (H,), optional
         Default: numbers.
-    sizes : (H,)
+    sizes : int (H,) or float (1,)
+        N_h; only N for an estimator that uses no strata.
     stratum : int (n,)
         Stratum of each labelled unit.
     lam : float (H, k) or (1, k)
@@ -56,6 +57,7 @@ class StratumTable:
     def rows(self) -> tuple[StratumRow, ...]:
         """Return one row per stratum, with the mean and standard deviation of its labels."""
         n_strata = len(self.sizes)
+        # With N alone, the numbers and names of the strata of the design do not apply.
         if n_strata > 1:
             stratum = self.stratum
         else:

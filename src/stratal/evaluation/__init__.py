@@ -1,8 +1,8 @@
 """All requested results for a sample and its labels, in one object: `stratal.evaluate`."""
 
 from stratal.designs.labelling_files import sample_file as sample_file
-from stratal.estimation.requirement import estimate_figures as estimate_figures
 from stratal.estimation.requirement import joint_verdict as joint_verdict
+from stratal.estimation.requirement import metrics_to_log as metrics_to_log
 from stratal.evaluation.evaluation import Evaluation as Evaluation
 from stratal.evaluation.evaluation import evaluate as evaluate
 from stratal.evaluation.request import EvaluationRequest as EvaluationRequest
@@ -12,10 +12,10 @@ from stratal.evaluation.sources import require_present as require_present
 __all__ = [
     "Evaluation",
     "EvaluationRequest",
-    "estimate_figures",
     "evaluate",
     "is_sample",
     "joint_verdict",
+    "metrics_to_log",
     "require_present",
     "sample_file",
 ]

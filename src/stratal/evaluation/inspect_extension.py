@@ -14,7 +14,7 @@ from typing import Any
 
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, optional_import
-from stratal.estimation.requirement import estimate_figures
+from stratal.estimation.requirement import metrics_to_log
 from stratal.evaluation.evaluation import evaluate
 from stratal.labels.label_files import read_labels
 from stratal.tables.logs.log import REPEAT_SEPARATOR
@@ -35,7 +35,7 @@ def stratal_estimate() -> Callable[[Sequence[SampleScore]], dict[str, float]]:
             raise InputError("no sample has a label", action="Check that the labels belong to this log.")
         options = scores[0].score.metadata
         evaluation = evaluate(options["sample"], [options["labels"]], mapping=options["mapping"])
-        return estimate_figures(evaluation.estimate.to_dict())
+        return metrics_to_log(evaluation.estimate.to_dict())
 
     return compute_estimate
 

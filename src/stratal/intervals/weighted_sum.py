@@ -126,9 +126,9 @@ def _saddlepoint_quantile(
 def step_smoothing(steps: FloatArray, variance_factors: FloatArray) -> tuple[Any, FloatArray]:
     """Return an index of the K strata with the largest steps, and the weights by which others smooth these.
 
-    The steps of a sum are smaller than those of one stratum, because the counts of the other strata vary. For
-    at most 2,000 strata, K is their number; otherwise 100 or less. The weights (K, H), or (K, H, R) for
-    replicates, are multiplied by each stratum's p(1 − p).
+    The steps of a sum are smaller than those of one stratum, because the counts of the other strata vary. At
+    the frequency of a step, exp(−Σ weight p(1 − p)) is about the absolute value of their characteristic
+    function. The weights are (K, H), or (K, H, R) for replicates. With more than 2,000 strata, K ≤ 100.
 
     Parameters
     ----------
@@ -147,7 +147,11 @@ def step_smoothing(steps: FloatArray, variance_factors: FloatArray) -> tuple[Any
 
 
 def borrowed_labels(counts: FloatArray, trials: FloatArray, shares: FloatArray) -> FloatArray:
-    """Return the labels (…, H) that each stratum borrows: (1 − w_h)/n_h, w_h its share of the variance."""
+    """Return each stratum's number of pseudo-labels at the mean of all strata (…, H), (1 − w_h)/n_h.
+
+    w_h is the stratum's share of the variance. One label does not show the variance of its stratum
+    (docs/decisions/0009-few-labels.md).
+    """
     is_sampled = np.isfinite(trials) & (shares > 0)
     variances = np.where(is_sampled, shares, 0.0) ** 2 / np.where(is_sampled, trials, 1.0)
     total = variances.sum(axis=-1, keepdims=True)
@@ -184,7 +188,7 @@ class WeightedSum:
     trials : float
         Numbers of independent trials, reduced by the lost degree of freedom.
     borrowed : float
-        Numbers of borrowed labels.
+        Numbers of pseudo-labels, from `borrowed_labels`.
     steps : float
         W_h/n_h.
     variance_factors : float
@@ -194,9 +198,12 @@ class WeightedSum:
     largest_steps, smoothing
         The index and the weights of `step_smoothing`.
     factor : float (R,)
-        Multiplies the trials and, for an outcome on a scale, the borrowed labels.
-    is_binary, uses_average_step : bool
-        As in `StratumRates`.
+        Multiplies the trials and, for an outcome on a scale, the borrowed labels. It allows for λ, an outcome
+        on a scale or a superpopulation.
+    is_binary : bool
+        Whether each outcome is 0 or 1.
+    uses_average_step : bool
+        Whether the step is its average over allocations, for forecasts, which must fall with every label.
     """
 
     shares: FloatArray
@@ -234,7 +241,8 @@ class WeightedSum:
         weights = np.where(is_sampled, shares, 0.0)
         n = np.where(is_sampled, counts, 1.0)
         nominal_trials = np.where(is_sampled, trials, 1.0)
-        # For an outcome on a scale, the factor is of sample variances, with n − 1 degrees of freedom already.
+        # For an outcome on a scale, `factor` is computed from sample variances, which have n − 1 degrees of
+        # freedom already.
         if is_binary:
             effective_trials = nominal_trials * (1.0 - borrowed * (1.0 - 1.0 / n) ** 2)
         else:
@@ -303,6 +311,7 @@ class WeightedSum:
             average_step = self.steps.max(axis=0) / len(self.steps)
             return np.asarray(average_step / (2.0 * np.sqrt(self.factor)))
         largest = self.largest_steps
+        # A stratum with less than the mean variance has a proportionally smaller step: none without variance.
         variance_ratios = self.variance_factors[largest] * binary_variances[largest]
         variance_ratios *= len(binary_variances) / variance
         if self.smoothing.ndim == 2:

@@ -46,7 +46,7 @@ MAX_VALUES_SHOWN = 5
 _MAX_FRACTIONS = 10
 # Maximum number of classes with codes: more whole numbers are quantities.
 _MAX_CODED_CLASSES = 30
-# Minimum number of labels without any answer of the model: fewer may have no common class by chance.
+# Minimum number of labels for the error that none of them is an answer: with fewer, this may be chance.
 _MIN_UNMATCHED_LABELS = 10
 # Numbers of labels with two or three values: wrong or a loss, a tie, and right or a win.
 _SIGNS = frozenset((-1.0, 0.0, 1.0))
@@ -345,7 +345,8 @@ class LabelMapping:
         """Return the numbers of labels without a verdict, by declaration or by a vocabulary.
 
         If some labels are verdicts, the vocabulary must contain the `other_words`, too: next to `model_a` and
-        `model_b`, the label `tie (bothbad)` is the verdict `tie`.
+        `model_b`, the label `tie (bothbad)` is the verdict `tie`. Next to verdicts, a declared number of any
+        label excludes the vocabulary.
         """
         numbers = {}
         for text in texts:
@@ -378,6 +379,8 @@ class LabelMapping:
             numbers = LabelMapping(meanings=meanings).numbers(sorted(verdicts))
         except LabelError:  # a single word of several vocabularies
             return dict(meanings)
+        # If bad=1 is declared for labels, failure counts as 1, also for other words in the verdicts. Declared
+        # numbers of verdicts are used as they are.
         if not meanings and reverses_success(declared):
             return reversed_verdicts(numbers)
         return numbers

@@ -16,12 +16,13 @@ A negative code below a rest without negative labels is suspected
 
 Every other code must be *repeated* or *far*:
 
-- A code is repeated if it occurs at least three times but not more often than the rest, and if the gap is at
-  least twice the largest gap inside the rest, or four times if only two labels are different. The gap must
-  also be improbable. A distribution without a second mode has at least as many labels at each possible value
-  in the gap as at the code, so that the number of these values times the number of codes is the expected
-  number of labels in the gap. It must be at least 5, because exp(-5) is the probability of none. Codes that
-  are more than a tenth of the labels need three values, or a gap as large as the range of the rest.
+- A code is repeated if it occurs at least three times (among ratings, different codes count together) but not
+  more often than the rest, and if the gap is at least twice the largest gap inside the rest, or four times if
+  only two labels are different. The gap must also be improbable. A distribution without a second mode has at
+  least as many labels at each possible value in the gap as at the code, so that the number of these values
+  times the number of codes is the expected number of labels in the gap. It must be at least 5, because
+  exp(-5) is the probability of none. Codes that are more than a tenth of the labels need three values, or a
+  gap as large as the range of the rest.
 - A code of two digits or more is far, however rare, if it is more than four times the largest rating, or if
   the gap is seven times the range of at least three different ratings, or of measurements with a short tail:
   the ratio of gap and range must exceed that of the upper and the lower half of the measurements. One or two
@@ -52,9 +53,11 @@ _MIN_EXPECTED_IN_GAP = 5.0
 # different labels, and for two.
 _MIN_INNER_GAPS = 2.0
 _MIN_GAPS_OF_TWO_LABELS = 4.0
-# The same in units of the range of the rest, of at least this number of different labels.
+# The same in units of the range of the rest.
 _MIN_RANGES = 7.0
-_MIN_RATINGS_WITH_RANGE = 3
+# Minimum number of different labels for the smaller gap, for the range and for prices. The range of two
+# labels is their only gap.
+_MIN_DISTINCT_LABELS = 3
 # Minimum ratio of a code to the largest rating.
 _MIN_RATIO = 4.0
 
@@ -162,7 +165,7 @@ class LabelDistribution:
         """Whether many labels end in 9."""
         ends_in_nine = np.array([f"{value:.10g}".endswith("9") for value in self.values.tolist()])
         share = float(np.average(ends_in_nine, weights=self.counts))
-        return len(self.values) >= _MIN_RATINGS_WITH_RANGE and share >= _MIN_SHARE_OF_PRICES
+        return len(self.values) >= _MIN_DISTINCT_LABELS and share >= _MIN_SHARE_OF_PRICES
 
     @property
     def largest_gap(self) -> float:
@@ -311,7 +314,7 @@ def _are_repeated(codes: LabelDistribution, rest: LabelDistribution) -> bool:
         return False
     is_improbable = values_in_gap * count >= _MIN_EXPECTED_IN_GAP
     min_gaps = _MIN_INNER_GAPS
-    if len(rest.values) < _MIN_RATINGS_WITH_RANGE:
+    if len(rest.values) < _MIN_DISTINCT_LABELS:
         min_gaps = _MIN_GAPS_OF_TWO_LABELS
     return is_improbable and gap >= min_gaps * rest.largest_gap
 
@@ -326,7 +329,7 @@ def _are_far(codes: LabelDistribution, rest: LabelDistribution) -> bool:
         if are_two_digits and codes.total < _MIN_REPEATS and rest.are_counts:
             return False
         largest = max(float(np.max(np.abs(rest.values))), 1.0)
-        has_range = len(rest.values) >= _MIN_RATINGS_WITH_RANGE
+        has_range = len(rest.values) >= _MIN_DISTINCT_LABELS
         return codes.lowest > _MIN_RATIO * largest or (has_range and gap >= _MIN_RANGES * rest.range)
     upper_tail = rest.highest - rest.median
     lower_tail = rest.median - rest.lowest

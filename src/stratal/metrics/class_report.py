@@ -12,7 +12,7 @@ from stratal.estimation.estimand import DEFAULT_REQUEST, Estimand, Request, as_e
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.resolve import split_answers
-from stratal.estimation.respondents import known_without_labels
+from stratal.estimation.respondents import unlabelled_stratum_tests
 from stratal.labels.label_values import class_text
 from stratal.metrics import class_functions
 from stratal.metrics.class_answers import answered_classes, irrelevant_units
@@ -87,9 +87,9 @@ class ClassReport(Estimand, kind="metrics", listed_field="metrics"):
             column = self.predicted or sample.question.answer
         # A sample that was drawn for one metric may have strata without labels, which other metrics need.
         planned_estimand = as_estimand(sample.question.estimand)
-        unlabelled_strata = known_without_labels(sample)
+        stratum_tests = unlabelled_stratum_tests(sample)
         irrelevant = None
-        if unlabelled_strata and isinstance(planned_estimand, Classification):
+        if stratum_tests and isinstance(planned_estimand, Classification):
             irrelevant = irrelevant_units(planned_estimand.name, planned_estimand.of, column)
         answered = answered_classes(sample, class_labels, answers, self.classes or None, irrelevant)
         levels = answered.levels
@@ -111,9 +111,13 @@ class ClassReport(Estimand, kind="metrics", listed_field="metrics"):
                 text = f"{level or ''} {name}".strip()
                 # Averages, and metrics of all classes, depend on all units.
                 ignored_units = None
-            if not all(implies(stratum, ignored_units) for stratum in unlabelled_strata):
+            ignores_unlabelled = ignored_units is not None and all(
+                implies(test, ignored_units) for test in stratum_tests
+            )
+            if stratum_tests and not ignores_unlabelled:
                 not_estimable.append(text)
                 continue
+            # Accuracy is the mean of right answers, so its estimate can use the proxy.
             if name == "accuracy":
                 accuracy_request = Request(target=request.target)
                 estimate = Accuracy(self.predicted).estimate(sample, labels, accuracy_request)

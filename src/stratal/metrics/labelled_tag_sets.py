@@ -72,6 +72,7 @@ def compares_sets(sample: Sample, labels: object, answers: str | None) -> bool:
     """
     if not sample.question.outcome.holds_sets:
         return False
+    # `labelled_tag_sets` raises an error if answers that come with the labels are not sets.
     if split_answers(labels)[1] is not None:
         return True
     column = sample.groups.get(answers or sample.question.answer or "")

@@ -152,6 +152,8 @@ class TagCounts(Record):
         member_mask = np.ones(len(self.true), dtype=bool) if member is None else member
         n = int(member_mask.sum())
         terms = [self.metric(name, tag, target, member) for tag in range(self.n_tags)]
+        # For a few tags without a unit in the denominator, the interval allows for any value of their metric.
+        # With more of them, the average is undefined.
         if not all(np.isfinite(term.value) for term in terms):
             estimate = macro_with_unseen_classes(
                 name, terms, lambda tags: self.restricted(tags).metric(name, "macro", target, member), "tags"
@@ -264,13 +266,14 @@ def ratio_of_counts(
 def _interval_of_trials(
     numerator: FloatArray, denominator: FloatArray, inside: BoolArray, weighting: Weighting, target: str
 ) -> tuple[BinomialInterval, float]:
-    """Return a ratio's interval on its effective number of trials, and the variance of these trials.
+    """Return a ratio's interval on its effective number of trials, and the variance that these trials have.
 
-    `inside` (m,) are the units of a group. Pseudo-labels have the mean denominator, so that each counts as
-    one average unit.
+    `inside` (m,) are the units of a group.
     """
     counted = inside & (denominator > 0)
     share = divide(numerator, denominator, where=counted, otherwise=0.0)
+    # The variance is at least that with half a label added at 0 and at 1. Each of these pseudo-labels has the
+    # size 1, so sizes are divided by their mean.
     size = inside * denominator / float(denominator[counted].mean())
     result = ratio_of_means(inside * numerator, inside * denominator, weighting, target, counted)
     if target == "superpopulation":

@@ -196,7 +196,8 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
             return SimpleRandom(budget=self.budget)
         from stratal.designs import Successive
 
-        # A history (results of other models) predicts better with each label, so rounds draw single units.
+        # A history (results of other models) predicts better with each label. Each round therefore has new
+        # probabilities of single units instead of strata; this is the first round.
         if self.recommended.design == Successive.kind:
             return Successive(budgets=(self.budget,), predicted=(NumberColumn(name=HISTORY),))
         return Stratified(strata=self.strata, allocation=self.allocation)

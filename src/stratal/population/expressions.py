@@ -4,8 +4,7 @@ An estimand states its expected influence as a formula of existing columns (answ
 that assigns units to strata may contain such a formula. The rule is stored in the sample file, so that a
 later round has the same strata although the user's data have no column of the influence.
 
-A test is a formula that is 1 for the units that pass and 0 for all others. None is the test that all units
-pass.
+A test is a formula that is 1 for the units that pass and 0 for all others.
 """
 
 from __future__ import annotations
@@ -147,6 +146,7 @@ class ByLevel(Expression, kind="by-level"):
     otherwise: float = 0.0
 
     def __post_init__(self) -> None:
+        # This method replaces `_freeze`, which converts lists to tuples.
         self._freeze()
         self._set(values=tuple(float(value) for value in self.values))
 
@@ -345,14 +345,12 @@ def as_level_test(test: Expression | None) -> ByLevel | None:
     return None
 
 
-def implies(test: Expression, other: Expression | None) -> bool:
+def implies(test: Expression, other: Expression) -> bool:
     """Return whether every unit that passes a test also passes another one.
 
     True if the tests are equal, if the second compares some of the columns of the first, if the first accepts
     fewer levels or has a lower limit, and if the second is a factor of the first.
     """
-    if other is None:
-        return False
     if test == other:
         return True
     if isinstance(test, Agree) and isinstance(other, Agree):
@@ -401,7 +399,7 @@ def _leaves(formulas: Iterable[Expression]) -> Iterator[Expression]:
 
 
 def combine_tests(test: Expression | None, other: Expression | None) -> Expression | None:
-    """Return the test that the units pass that pass two tests."""
+    """Return the test that the units pass that pass two tests; None is the test that all units pass."""
     if test is None:
         return other
     if other is None:

@@ -281,7 +281,9 @@ class RectifiedLoss:
     names : sequence of str (d,), optional
     lam : float or (H,), optional
         Stored as float (H,); None if λ is fitted.
-    estimator, target, stratum_weights_known, minimise, shrinkage, hessian, correction, form
+    form : {"auto", "loss", "fits"}
+        Here, "auto" is the same as "loss"; `m_estimate` also corrects the bias of the proxy for it.
+    estimator, target, stratum_weights_known, minimise, shrinkage, hessian, correction
         See `m_estimate`.
 
     Raises

@@ -55,6 +55,7 @@ def select_scores(population: Population, opposed_scores: Mapping[str, float]) -
     notes = []
     numbers = []
     for number, info in enumerate(population.proxies):
+        # The mean of scores has no second moment E[z² | x], which strata of a single score use.
         is_on_same_scale = info.scaled and info.bounds == first.bounds and info.second_moment is None
         if info.name in opposed_scores:
             correlation = opposed_scores[info.name]
@@ -124,8 +125,10 @@ class MeanScore:
     def mean_population(self) -> Population:
         """The population with the mean as its only proxy."""
         batches = self.population.batches(self.names)
+        # Means that differ by less are equal: such a difference is a rounding error.
         values = rules.round_to_digits(np.concatenate([self.formula.evaluate(batch) for batch in batches]))
         bounds = self.population.proxy_info(self.names[0]).bounds
+        # The name of the column that a `Derived` rule computes by its formula.
         return Population.from_arrays(proxy=Proxy(values=values, bounds=bounds, name=rules.INFLUENCE))
 
     @cached_property
@@ -139,6 +142,7 @@ class MeanScore:
         strata = replace(stratify(self.mean_population, method, n_strata), population=self.population)
         if strata.n_strata == 1:
             return strata
+        # Rounding errors of an engine move no unit across a cut in the middle between two values.
         inner = rules.cut_between(strata.rule, self._distinct_values)
         names = tuple(name.replace(rules.INFLUENCE, "mean score", 1) for name in strata.names)
         rule = rules.Derived(inner=inner, cells=ALL_UNITS, influence=self.formula)

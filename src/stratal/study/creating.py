@@ -102,7 +102,7 @@ def insert_round(connection: Connection, folder: Path, sample: Sample, number: i
         "INSERT INTO item (item, id, round, stratum, copies, payload, wanted) VALUES (?, ?, ?, ?, ?, ?, 0)",
         items,
     )
-    # All required answers are still wanted.
+    # All required answers are still wanted. The tuples in `items` have no entry for this.
     connection.execute("UPDATE item SET wanted = copies WHERE round = ?", (number,))
     connection.execute("UPDATE tally SET total = (SELECT sum(copies) FROM item)")
     append_round(connection, number, path.name, digest)

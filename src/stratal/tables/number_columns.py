@@ -23,7 +23,7 @@ def csv_number_format(rows: Rows, columns: dict[str, str], delimiter: str) -> nu
     """
     # In a file whose columns are separated by commas, numbers cannot have decimal commas.
     if delimiter == ",":
-        return number_format.file_format({}, may_group=False)
+        return number_format.file_format({}, point_may_group_thousands=False)
     all_columns = replace(rows, columns=columns)
     head = all_columns.head(list(columns), number_format.HEAD_ROWS)
     number_columns = [
@@ -31,7 +31,7 @@ def csv_number_format(rows: Rows, columns: dict[str, str], delimiter: str) -> nu
     ]
     counts = _format_counts(all_columns, number_columns)
     # Spreadsheets write semicolons where a comma is the decimal mark; `1.234` may then mean a thousand.
-    return number_format.file_format(counts, may_group=delimiter == ";")
+    return number_format.file_format(counts, point_may_group_thousands=delimiter == ";")
 
 
 def _format_counts(rows: Rows, names: Sequence[str]) -> dict[str, number_format.FormatCounts]:

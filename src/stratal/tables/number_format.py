@@ -271,14 +271,14 @@ def percentage_notes(counts: Mapping[str, FormatCounts]) -> tuple[str, ...]:
 
 
 def file_format(
-    counts: Mapping[str, FormatCounts], *, may_group: bool, have_one_format: bool = True
+    counts: Mapping[str, FormatCounts], *, point_may_group_thousands: bool, have_one_format: bool = True
 ) -> NumberFormat:
     """Return the number format of the columns of a file.
 
     Parameters
     ----------
     counts : mapping of column to FormatCounts
-    may_group : bool
+    point_may_group_thousands : bool
         Whether `1.234` may mean a thousand if no other entry decides: in files whose delimiter is a
         semicolon, which spreadsheets write in locales with a decimal comma.
     have_one_format : bool
@@ -303,9 +303,9 @@ def file_format(
         if mark is None and ambiguous_mark is not None and have_one_format:
             probable_mark = column.probable_mark()
             # In other files, only whole numbers next to 2.500 show that points separate thousands.
-            if may_group or probable_mark != ambiguous_mark:
+            if point_may_group_thousands or probable_mark != ambiguous_mark:
                 mark = probable_mark
-            if may_group and mark is None:
+            if point_may_group_thousands and mark is None:
                 ambiguous[name] = str(column.first[f"one{ambiguous_mark}"])
         if mark is not None and _needs_conversion(column, mark):
             decimals[name] = mark

@@ -173,20 +173,23 @@ def workbook_table(connection: object, file: Path, is_wanted_sheet: Callable[[Se
 
     def read_columns(selection: ColumnSelection) -> Rows:
         columns = {}
-        facts = {}
+        format_counts = {}
         for name in selection.existing_columns(names):
             position = names.index(name)
             entries = [cells[position] for _, cells in filled_rows]
             columns[name] = pa.array(entries, pa.string())
             if name != selection.id:
-                facts[name] = number_format.count_formats(entries)
+                format_counts[name] = number_format.count_formats(entries)
         rows = replace(
             register_columns(connection, columns, str(file)),
             all_text=True,
             notes=notes,
             row_location=lambda row: f"row {filled_rows[row][0]}",
         )
-        file_format = number_format.file_format(facts, may_group=False, have_one_format=False)
+        # Only numbers that were typed as text have marks, so columns may have different formats.
+        file_format = number_format.file_format(
+            format_counts, point_may_group_thousands=False, have_one_format=False
+        )
         return with_decimal_points(rows, selection, file_format)
 
     return Table(table_name=str(file), names=names, read_columns=read_columns)

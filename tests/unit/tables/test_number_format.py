@@ -66,7 +66,7 @@ def test_what_is_no_column_of_numbers_shows_nothing():
     columns = {"a": ["1.234", "x", "y"], "date": ["12.03.2024"], "version": ["1.2.3"], "unit_id": ["0,5"]}
 
     counts = {name: count_formats(entries) for name, entries in {**columns, "label": ["1.234"]}.items()}
-    found = file_format(counts, may_group=True)
+    found = file_format(counts, point_may_group_thousands=True)
 
     assert not found.decimals
     assert list(found.ambiguous) == ["label"]
