@@ -56,12 +56,12 @@ def select_scores(population: Population, opposed_scores: Mapping[str, float]) -
     numbers = []
     for number, info in enumerate(population.proxies):
         # The mean of scores has no second moment E[z² | x], which strata of a single score use.
-        is_on_same_scale = info.scaled and info.bounds == first.bounds and info.second_moment is None
+        can_be_averaged = info.scaled and info.bounds == first.bounds and info.second_moment is None
         if info.name in opposed_scores:
             correlation = opposed_scores[info.name]
             reason = f"its correlation with the earlier labels is {correlation:.2f}; {_REVERSE_ADVICE}"
             notes.append(_EXCLUDED_NOTE.format(info.name, reason))
-        elif is_on_same_scale:
+        elif can_be_averaged:
             numbers.append(number)
         else:
             notes.append(_EXCLUDED_NOTE.format(info.name, f"it is not on the scale of '{first.name}'"))
