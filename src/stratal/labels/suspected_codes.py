@@ -304,6 +304,8 @@ def _is_price(code: float, rest: LabelDistribution) -> bool:
 
 def _are_repeated(codes: LabelDistribution, rest: LabelDistribution) -> bool:
     """Return whether codes above the rest are repeated, with a gap that is large and improbable."""
+    # Next to ratings, codes may be rare each, such as 8 and 9. Different high labels next to measurements may
+    # be the tail of these.
     count = codes.total if rest.are_ratings else int(codes.counts.max())
     if count < _MIN_REPEATS or codes.total > rest.total or _is_price(codes.lowest, rest):
         return False
