@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -92,7 +94,13 @@ def test_a_large_stratum_that_may_show_no_error(counts, metrics, draws):
     for _ in range(draws):
         rows = np.concatenate([rng.choice(m, n, replace=False) for m, n in zip(members, counts, strict=True)])
         weighting = StratifiedWeighting(stratum=stratum[rows], sizes=sizes)
-        sample = Confusion(true=true[rows], predicted=predicted[rows], n_classes=2, weighting=weighting)
+        sample = replace(
+            whole,
+            true=true[rows],
+            predicted=predicted[rows],
+            weighting=weighting,
+            has_strata_of_groups=True,
+        )
         for name in metrics:
             low, high = sample.metric(name, 1).confidence_interval()
             inside[name] += low <= truth[name] <= high

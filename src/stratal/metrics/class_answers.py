@@ -32,6 +32,7 @@ from stratal.population.answer_sets import sets_by_text
 from stratal.population.expressions import ByLevel, Constant, Expression, NumberColumn
 from stratal.population.influence import population_means
 from stratal.population.population import Population
+from stratal.population.rules import Categories
 from stratal.question.question import NUMBER
 from stratal.question.scores import ANSWER_IS_RIGHT
 from stratal.tables.no_answer import is_no_verdict
@@ -231,6 +232,7 @@ def _compute_answered_classes(
         weighting=respondents.weighting,
         possible=possible,
         answered_share=_share_of_second_class(sample, column, levels, respondents),
+        has_strata_of_groups=_has_strata_of_groups(sample),
     )
     return AnsweredClasses(
         levels=levels,
@@ -240,6 +242,12 @@ def _compute_answered_classes(
         labelled=labelled,
         column=column,
     )
+
+
+def _has_strata_of_groups(sample: Sample) -> bool:
+    """Return whether the sample has several strata, formed by a group column or outside of stratal."""
+    rule = sample.design.rule
+    return len(sample.summary.sizes) > 1 and (rule is None or isinstance(rule, Categories))
 
 
 def _require_predictions(sample: Sample, predicted: AnyArray, labelled: BoolArray) -> None:

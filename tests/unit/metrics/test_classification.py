@@ -240,3 +240,27 @@ def test_a_class_that_the_population_hardly_has_needs_no_more_labels():
     plan = stratal.plan(rare_class(3), 100, estimand="recall:match,probability=probability")
 
     assert "too rare in these units for more labels to suffice" in " ".join(plan.notes)
+
+
+@pytest.mark.parametrize(("by_groups", "is_wider"), [(True, True), (False, False)])
+def test_a_second_interval_for_moderately_unequal_weights_is_for_strata_of_groups(by_groups, is_wider):
+    """In strata of scores it made the interval of recall up to 2.8 times as wide."""
+    rng = np.random.default_rng(3)
+    group = np.repeat(["a", "b"], [440, 3_560])
+    classes = np.where(rng.random(4_000) < np.where(group == "a", 0.5, 0.02), "spam", "ham")
+    scores = np.where(group == "a", 0.7, 0.1) + 0.2 * rng.random(4_000)
+    answers = np.where(rng.random(4_000) < 0.95, classes, "ham")
+    population = stratal.Population.from_arrays(
+        proxy=scores, groups={"group": group, "answer": answers}, predicted="answer"
+    )
+    if by_groups:
+        strata = stratal.strata.stratify(population, "category", by="group")
+    else:
+        strata = stratal.strata.stratify(population, "k-means", 2)
+    counts = np.array([60, 60])
+    allocation = stratal.strata.allocate(strata, 120, "equal", minimum=counts, maximum=counts)
+    sample = stratal.designs.Stratified(strata=strata, allocation=allocation).draw(population, seed=1)
+
+    estimate = stratal.estimate(sample, classes[sample.ids].tolist(), estimand="recall:spam")
+
+    assert (" and " in estimate.confidence_interval().method) == is_wider

@@ -92,7 +92,7 @@ def test_a_stratum_of_both_answers_leaves_the_trials():
 
     for possible in (mixed, None):
         interval = confusion(possible=possible).metric("precision", 1).confidence_interval()
-        assert interval.method == "clopper-pearson and mover"  # weights are unequal
+        assert interval.method == "clopper-pearson"
 
 
 def test_what_is_possible_everywhere_changes_nothing():
